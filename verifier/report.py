@@ -1,0 +1,145 @@
+"""What a verification found, as plain frozen values (spec §10.2 to §10.4).
+
+Nothing here reads, decides or prints.
+The values fit every format: a log without sequence numbers gives its record number as `seq`.
+Every text in them may be hostile; the renderers escape it (spec §9.2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Verdict(Enum):
+    """The outcome for a log or for a whole run; the worst one wins (spec §10.2)."""
+
+    VERIFIED = "VERIFIED"
+    CANNOT_VERIFY = "CANNOT VERIFY"
+    BROKEN = "BROKEN"
+
+    @property
+    def exit_code(self) -> int:
+        """The exit status of the command: 0, 4 or 3."""
+        return _EXIT_CODES[self]
+
+    def worse(self, other: Verdict) -> Verdict:
+        """Give the worse of two: BROKEN over CANNOT VERIFY over VERIFIED."""
+        return max(self, other, key=_SEVERITY.index)
+
+
+_SEVERITY = (Verdict.VERIFIED, Verdict.CANNOT_VERIFY, Verdict.BROKEN)
+_EXIT_CODES = {Verdict.VERIFIED: 0, Verdict.BROKEN: 3, Verdict.CANNOT_VERIFY: 4}
+
+
+class Outcome(Enum):
+    """How a row of the table of checks ended."""
+
+    PASS = "PASS"
+    FAIL = "FAIL"
+    NOT_CHECKED = "NOT CHECKED"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong, or that keeps a log from being verified (spec §10.3).
+
+    `check` is the reason code; `verdict` is BROKEN or CANNOT_VERIFY.
+    `offset` counts bytes in `file` from 0 (of the decompressed bytes of a `.gz`), `line` counts
+    lines from 1. Each of `offset`, `line` and `seq` is None where it has no meaning.
+    """
+
+    check: str
+    verdict: Verdict
+    file: str
+    offset: int | None
+    line: int | None
+    seq: int | None
+    expected: str
+    found: str
+    cause: str
+    next_command: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """How one check of the table ended; `detail` says why it failed or was not checked."""
+
+    check: str
+    section: str
+    claim: str
+    outcome: Outcome
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One file that was read: its name, its size and the SHA-256 of its bytes as stored (hex)."""
+
+    file: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What a log holds (spec §10.4).
+
+    `kinds` pairs each kind of event with its number. `contained` counts late or wrong decisions
+    that were refused. `asserted` counts refusals that nothing in the log can show to be true.
+    """
+
+    records: int = 0
+    kinds: tuple[tuple[str, int], ...] = ()
+    cards: int = 0
+    envelopes_ok: int = 0
+    envelopes_total: int = 0
+    decisions_ok: int = 0
+    decisions_total: int = 0
+    contained: int = 0
+    contained_dispatched: int = 0
+    asserted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogReport:
+    """Everything there is to say about one input.
+
+    `findings` is cut at a limit so that a ruined log cannot exhaust memory; `findings_total` is
+    the true number. `chain`, `kids` and `head` are lower-case hex; `start_at` and `end_at` are
+    unix milliseconds. `complete` is true where an expected head or count was found, so that the
+    end of the log was vouched for from outside.
+    """
+
+    path: str
+    format: str
+    verdict: Verdict
+    rows: tuple[Row, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    findings_total: int = 0
+    warnings: tuple[str, ...] = ()
+    not_checked: tuple[str, ...] = ()
+    counts: Counts = Counts()
+    chain: str | None = None
+    kids: tuple[str, ...] = ()
+    first_seq: int | None = None
+    last_seq: int | None = None
+    head: str | None = None
+    start_at: int | None = None
+    end_at: int | None = None
+    inputs: tuple[Input, ...] = ()
+    complete: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The reports of all inputs, in the order given."""
+
+    logs: tuple[LogReport, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst verdict of any log; without a log nothing is verified (spec §10.2)."""
+        if not self.logs:
+            return Verdict.CANNOT_VERIFY
+        return max((log.verdict for log in self.logs), key=_SEVERITY.index)

@@ -36,7 +36,7 @@ class SetUpFailed(Exception):
 
 def main(arguments: list[str]) -> int:
     """Run one command of USAGE and return its exit status; 2 is a usage error."""
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - an old python reads this line too
         return _fail(f"python {sys.version.split()[0]} is too old: run this with 3.11 or later")
     command, rest = arguments[:1], arguments[1:]
     if command in (["-h"], ["--help"], ["help"]):
@@ -141,11 +141,8 @@ def _test(arguments: list[str]) -> int:
 
 
 def _lint(_: list[str]) -> int:
-    ruff, mypy = BIN / "ruff", BIN / "mypy"
-    return max(
-        subprocess.call(command)
-        for command in ([ruff, "check", "."], [ruff, "format", "--check", "."], [mypy])
-    )
+    commands = (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"])
+    return max(subprocess.call([BIN / program, *rest]) for program, *rest in commands)
 
 
 def _fail(message: str) -> int:

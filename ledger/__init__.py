@@ -1,0 +1,37 @@
+"""Approval cards as events in one chain under an HMAC (docs/spec.md).
+
+    from ledger import Facts, Ledger, Proposal, Refused
+
+`Ledger.init` makes a ledger, `Ledger.open` opens it; `issue`, `resolve` and `dispatch` are the
+three calls around a gated tool call.
+"""
+
+from __future__ import annotations
+
+from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
+from ledger.codec import Record
+from ledger.envelope import Envelope, Facts, Proposal
+from ledger.errors import LedgerError, Refused
+from ledger.projection import Card, State
+from ledger.render import render_card_text
+from ledger.writer import Ledger
+
+__all__ = [
+    "Card",
+    "CardStatus",
+    "Envelope",
+    "Evidence",
+    "Exported",
+    "Facts",
+    "IssuedCard",
+    "Ledger",
+    "LedgerError",
+    "Opening",
+    "Proposal",
+    "Record",
+    "Refused",
+    "State",
+    "Status",
+    "Ticket",
+    "render_card_text",
+]

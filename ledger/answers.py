@@ -1,0 +1,126 @@
+"""The values that a ledger hands out and takes in; they hold no file and no key."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ledger.codec import Record
+from ledger.envelope import Envelope
+from ledger.projection import Card, State
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """Bytes kept beside a record and bound by their digest (spec §3.4).
+
+    `media_type` and `renderer` are labels of 1 to 256 bytes; `truncated` says that a channel
+    showed less than the whole.
+    """
+
+    data: bytes
+    media_type: str | None = None
+    renderer: str | None = None
+    truncated: bool = False
+
+    @property
+    def digest(self) -> bytes:
+        """The SHA-256 of the bytes."""
+        return hashlib.sha256(self.data).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What shows who decided: its type, and the SHA-256 of what stands elsewhere (spec §3.5)."""
+
+    type: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class IssuedCard:
+    """A card whose `issued` record is durable. `text` is what the approver must see (spec §9.1)."""
+
+    envelope: Envelope
+    record: Record
+    text: str
+
+    @property
+    def hash(self) -> str:
+        """The card hash as the 64 digits that an approver echoes."""
+        return self.envelope.card_hash.hex()
+
+    @property
+    def hash_bytes(self) -> bytes:
+        """The card hash, 32 bytes."""
+        return self.envelope.card_hash
+
+    @property
+    def seq(self) -> int:
+        """The place of the `issued` record in the chain."""
+        return self.record.seq
+
+
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """The right to run one approved call once; its `dispatched` record is durable.
+
+    What must run is `arguments`, the approved bytes, whatever became of the caller's own copy.
+    """
+
+    card_hash: bytes
+    arguments_json: bytes
+    effect_key: str
+    record: Record
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """A fresh copy of the approved arguments."""
+        arguments: dict[str, Any] = json.loads(self.arguments_json)
+        return arguments
+
+
+@dataclass(frozen=True, slots=True)
+class CardStatus:
+    """A card as the chain has it at a time: `state` includes EXPIRED and LAPSED (spec §6.1)."""
+
+    card: Card
+    state: State
+    step_state: str
+    envelope: Envelope
+
+    @property
+    def hash(self) -> str:
+        """The card hash as 64 digits."""
+        return self.card.hash.hex()
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A ledger at a glance.
+
+    `guarded_from` is the seq from which a rollback would be noticed on this host, None if the
+    host has no memory of this ledger. `warnings` are sentences for people.
+    """
+
+    name: str
+    chain: bytes
+    count: int
+    head: bytes
+    at: int
+    kid: bytes
+    segments: int
+    pending: int
+    guarded_from: int | None
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A finished export: how many records, how many bytes, and the last chain digest."""
+
+    count: int
+    size: int
+    head: bytes

@@ -1,0 +1,1 @@
+"""Stores of records: bytes, and nothing that the bytes mean (spec §7.1)."""

@@ -123,7 +123,7 @@ class Refused(LedgerError):
         record: Any,
         pointers: tuple[str, ...] = (),
     ) -> None:
-        """Take the gate, the reason, its running count and its `codec.Record`, None if not recorded.
+        """Take the gate, the reason, its running count and its `codec.Record` (None: not recorded).
 
         `pointers` are the places where a rebuilt envelope differs from its card.
         """

@@ -1,16 +1,36 @@
-"""Records as bytes: COSE_Mac0 in deterministic CBOR, one form only (spec §3)."""
+"""Records as bytes: COSE_Mac0 in deterministic CBOR, in its one form (spec §3).
+
+`cbor2` reads more than the one form, so what it read is written again and compared.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import cbor2
+
+from ledger.errors import Malformed, ProposalInvalid, VersionUnknown
+from ledger.kinds import MAX_INTEGER, MAX_OPENING, check_event
+
 VERSION: Final = "cardchain/1"
 ZERO: Final = bytes(32)
 MAX_BARE: Final = 65_535
-MAX_OPENING: Final = 1_048_576
 MAX_RECORD: Final = 5_242_880
+
+_HEADER: Final = bytes.fromhex("d1844da201050448")
+_BODY_START: Final = len(_HEADER) + 8
+_TAG_HEAD: Final = bytes.fromhex("5820")
+_TAG_SIZE: Final = 32
+_NO_OPENINGS: Final = b"\xa0"
+_OPENINGS: Final = tuple(
+    sorted(
+        (b"envelope", b"presented", b"note", b"response", b"rebuilt", b"profile", b"signature"),
+        key=lambda name: (len(name), name),
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +49,11 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A well-formed record. Its tag, its link and its place in time are not checked here."""
+    """A record that is well-formed: every rule of spec §3 that its bytes alone can show.
+
+    Its tag, its link and its place among other records are not checked here.
+    `digest` is its chain digest, `bare` its bytes without openings.
+    """
 
     raw: bytes
     kid: bytes
@@ -47,23 +71,223 @@ class Record:
 
 
 def encode(event: Event, kid: bytes, tag_of: Callable[[bytes], bytes]) -> bytes:
-    """Give the bytes of a record; `tag_of` turns ToBeMaced into the 32 bytes of the tag."""
-    raise NotImplementedError
+    """Give the bytes of the record of an event (spec §3.1).
+
+    `tag_of` turns ToBeMaced into the 32 bytes of the tag. Raises `ProposalInvalid`
+    where a value does not fit its kind, since such a value came from the caller.
+    """
+    body = _in_order(event.body)
+    openings = _in_order(event.openings)
+    try:
+        _check_numbers(event)
+        check_event(event.kind, event.card, body, openings)
+    except Malformed as error:
+        raise ProposalInvalid(error.pointer or "", error.reason) from None
+    payload = cbor2.dumps(
+        cbor2.dumps(
+            [VERSION, event.chain, event.seq, event.prev, event.at, event.kind, event.card, body]
+        )
+    )
+    head = _HEADER + kid
+    tag = tag_of(_to_be_maced(kid, payload))
+    raw = head + cbor2.dumps(openings) + payload + _TAG_HEAD + tag
+    bare_size = len(head) + len(_NO_OPENINGS) + len(payload) + len(_TAG_HEAD) + len(tag)
+    if bare_size > MAX_BARE or len(raw) > MAX_RECORD:
+        raise ProposalInvalid("", f"record of {len(raw)} bytes ({bare_size} bare) is too large")
+    return raw
 
 
 def decode(raw: bytes) -> Record:
-    """Read exactly one record, or raise `Malformed` or `VersionUnknown`."""
-    raise NotImplementedError
+    """Read exactly one record, by every rule of spec §3 that its bytes alone can show.
+
+    Raises `Malformed`, or `VersionUnknown` where the payload names another version.
+    """
+    if len(raw) > MAX_RECORD:
+        raise Malformed(f"record of {len(raw)} bytes, limit {MAX_RECORD}")
+    if not raw.startswith(_HEADER):
+        raise Malformed("not the header of a record")
+    message = _one_form(raw[1:], 1)
+    if type(message) is not list or len(message) != 4:
+        raise Malformed("expected a COSE_Mac0 array of 4")
+    protected, openings, payload, tag = message
+    if type(openings) is not dict:
+        raise Malformed("unprotected is not a map")
+    if type(payload) is not bytes:
+        raise Malformed("payload is not a byte string")
+    if type(tag) is not bytes or len(tag) != _TAG_SIZE:
+        raise Malformed(f"tag is not a byte string of {_TAG_SIZE} bytes")
+    tail = len(cbor2.dumps(payload)) + len(_TAG_HEAD) + _TAG_SIZE
+    bare = raw[:_BODY_START] + _NO_OPENINGS + raw[-tail:]
+    if len(bare) > MAX_BARE:
+        raise Malformed(f"bare record of {len(bare)} bytes, limit {MAX_BARE}")
+    event = _event(_one_form(payload, len(raw) - tail), openings)
+    return Record(
+        raw=raw,
+        kid=protected[-8:],
+        tag=tag,
+        chain=event.chain,
+        seq=event.seq,
+        prev=event.prev,
+        at=event.at,
+        kind=event.kind,
+        card=event.card,
+        body=event.body,
+        openings=openings,
+        digest=chain_digest(bare),
+        bare=bare,
+    )
 
 
 def next_length(buffer: bytes | memoryview, start: int = 0) -> int | None:
     """Give the length of the record that starts at `start`, None if it goes on past the end.
 
+    Only the frame is read: what is inside may still be malformed.
     Raises `Malformed` if no record can begin with these bytes.
     """
-    raise NotImplementedError
+    found = bytes(buffer[start : start + len(_HEADER)])
+    if not _HEADER.startswith(found):
+        raise Malformed("not the header of a record", start)
+    try:
+        payload = _after_openings(buffer, start + _BODY_START)
+        size, end = _head(buffer, payload, 2, MAX_BARE)
+        end += size
+        for expected in _TAG_HEAD:
+            if buffer[end] != expected:
+                raise Malformed("tag is not a byte string of 32 bytes", end)
+            end += 1
+    except IndexError:
+        return None
+    end += _TAG_SIZE
+    if end - start > MAX_RECORD:
+        raise Malformed(f"record of {end - start} bytes, limit {MAX_RECORD}", start)
+    return end - start if end <= len(buffer) else None
+
+
+def chain_digest(bare: bytes) -> bytes:
+    """Give the digest that links records: SHA-256(0x00 || bare record) (spec §3.3)."""
+    return hashlib.sha256(b"\x00" + bare).digest()
 
 
 def to_be_maced(record: Record) -> bytes:
     """Give the bytes that the tag of a record is taken over (spec §3.1)."""
-    raise NotImplementedError
+    payload = record.bare[_BODY_START + len(_NO_OPENINGS) : -len(_TAG_HEAD) - _TAG_SIZE]
+    return _to_be_maced(record.kid, payload)
+
+
+def rekeyed_message(chain: bytes, seq: int, prev: bytes, old_kid: bytes, new_kid: bytes) -> bytes:
+    """Give the bytes that the proof of a `rekeyed` record is taken over (spec §4.2)."""
+    return cbor2.dumps(["cardchain/rekeyed", chain, seq, prev, old_kid, new_kid])
+
+
+def _to_be_maced(kid: bytes, payload: bytes) -> bytes:
+    """Frame the payload, which comes as an encoded byte string, as MAC_structure (RFC 9052)."""
+    return b"\x84\x64MAC0" + _HEADER[2:] + kid + b"\x40" + payload
+
+
+def _one_form(data: bytes, offset: int) -> Any:
+    """Decode one CBOR item that is the whole of `data` and in its deterministic form."""
+    try:
+        value = cbor2.loads(data)
+        _check_order(value)
+        again = cbor2.dumps(value)
+    except Malformed:
+        raise
+    except Exception as error:
+        raise Malformed(f"not CBOR of a record ({type(error).__name__})", offset) from error
+    if again != data:
+        raise Malformed("not in deterministic form, or data after it", offset)
+    return value
+
+
+def _check_order(value: Any) -> None:
+    if type(value) is list:
+        for element in value:
+            _check_order(element)
+    elif type(value) is dict:
+        names = [_order(name) for name in value]
+        if names != sorted(names):
+            raise Malformed("map keys are not sorted")
+        for member in value.values():
+            _check_order(member)
+
+
+def _order(name: Any) -> tuple[int, bytes]:
+    if type(name) is not str:
+        raise Malformed("map key is not text")
+    encoded = name.encode()
+    return len(encoded), encoded
+
+
+def _in_order(value: Any) -> Any:
+    """Copy native values with map keys in deterministic order (RFC 8949 §4.2.1)."""
+    if isinstance(value, Mapping):
+        return {name: _in_order(value[name]) for name in sorted(value, key=_order)}
+    if isinstance(value, list | tuple):
+        return [_in_order(element) for element in value]
+    return value
+
+
+def _event(payload: Any, openings: dict[str, bytes]) -> Event:
+    if type(payload) is not list or not payload or type(payload[0]) is not str:
+        raise Malformed("payload is not an array that begins with a version")
+    if payload[0] != VERSION:
+        raise VersionUnknown(payload[0], VERSION)
+    if len(payload) != 8:
+        raise Malformed(f"payload is an array of {len(payload)}, expected 8")
+    _, chain, seq, prev, at, kind, card, body = payload
+    event = Event(chain, seq, prev, at, kind, card, body, openings)
+    _check_numbers(event)
+    check_event(event.kind, event.card, event.body, openings)
+    return event
+
+
+def _check_numbers(event: Event) -> None:
+    """Check what every event has, whatever its kind (spec §3.2)."""
+    if type(event.chain) is not bytes or len(event.chain) != 16:
+        raise Malformed("chain: expected 16 bytes")
+    if type(event.prev) is not bytes or len(event.prev) != 32:
+        raise Malformed("prev: expected 32 bytes")
+    for name, number in (("seq", event.seq), ("at", event.at)):
+        if type(number) is not int or not 0 <= number <= MAX_INTEGER:
+            raise Malformed(f"{name}: expected an integer from 0 to 2^53 - 1")
+    if type(event.kind) is not str:
+        raise Malformed("kind: expected text")
+    if event.card is not None and (type(event.card) is not bytes or len(event.card) != 32):
+        raise Malformed("card: expected 32 bytes or null")
+
+
+def _after_openings(buffer: bytes | memoryview, at: int) -> int:
+    count, at = _head(buffer, at, 5, len(_OPENINGS))
+    last = -1
+    for _ in range(count):
+        size, start = _head(buffer, at, 3, len(_OPENINGS[-1]))
+        at = start + size
+        buffer[at - 1]
+        name = bytes(buffer[start:at])
+        if name not in _OPENINGS or _OPENINGS.index(name) <= last:
+            raise Malformed("unknown, repeated or unsorted opening", start)
+        last = _OPENINGS.index(name)
+        size, start = _head(buffer, at, 2, MAX_OPENING)
+        at = start + size
+    return at
+
+
+def _head(buffer: bytes | memoryview, at: int, major: int, limit: int) -> tuple[int, int]:
+    """Read the head of an item: its argument, and where its content begins.
+
+    Raises `IndexError` where the buffer ends before the head does.
+    """
+    initial = buffer[at]
+    extra = {24: 1, 25: 2, 26: 4}.get(initial & 31, 0)
+    if initial >> 5 != major or initial & 31 > 26:
+        raise Malformed("not the frame of a record", at)
+    if extra == 0:
+        argument = initial & 31
+    else:
+        buffer[at + extra]
+        argument = int.from_bytes(buffer[at + 1 : at + 1 + extra], "big")
+        if argument < (24 if extra == 1 else 1 << 4 * extra):
+            raise Malformed("length not in its shortest form", at)
+    if argument > limit:
+        raise Malformed(f"length {argument}, limit {limit}", at)
+    return argument, at + 1 + extra

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -93,17 +94,17 @@ class Envelope:
     idempotency key. Times are unix seconds.
     """
 
-    bytes: bytes
-    card_hash: bytes
+    bytes: builtins.bytes
+    card_hash: builtins.bytes
     task: Task
-    task_digest: bytes
+    task_digest: builtins.bytes
     issued_at: int
     not_after: int
     grant_ttl: int | None
-    supersedes: bytes | None
+    supersedes: builtins.bytes | None
     prior_attempt: PriorAttempt | None
     effect_key: str
-    arguments_bytes: bytes
+    arguments_bytes: builtins.bytes
 
     @property
     def document(self) -> dict[str, Any]:

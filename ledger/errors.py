@@ -70,12 +70,15 @@ class Malformed(LedgerError):
     exit_status = 3
     hint = "run: cardchain audit verify PATH"
 
-    def __init__(self, reason: str, offset: int = 0, pointer: str | None = None) -> None:
-        """Take a safe reason, the offset in the bytes read, and the place inside an envelope."""
-        place = f"offset {offset}" if pointer is None else f"envelope: {shown(pointer) or 'whole'}"
-        super().__init__(f"malformed: {place}: {reason}")
+    def __init__(
+        self, reason: str, offset: int = 0, *, what: str = "record", pointer: str | None = None
+    ) -> None:
+        """Take a safe reason, the offset in the bytes read, and the place inside `what`."""
+        place = f" at {shown(pointer)}" if pointer else ""
+        super().__init__(f"malformed {what}{place}, offset {offset}: {reason}")
         self.reason = reason
         self.offset = offset
+        self.what = what
         self.pointer = pointer
 
 

@@ -1,0 +1,112 @@
+"""What no file of the project may hold: paths of a machine, keys, leftovers, foreign line ends."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("ledger", "verifier", "fixtures", "tests", "docs")
+TEXT = {".py", ".md", ".json", ".cddl", ".toml", ".txt", ".yml", ".yaml", ".typed"}
+
+
+def text_files() -> list[Path]:
+    """Every text file of the project, caches left out."""
+    inside = [p for folder in FOLDERS for p in (ROOT / folder).rglob("*") if p.suffix in TEXT]
+    top = [p for p in ROOT.iterdir() if p.suffix in TEXT]
+    return sorted(p for p in [*inside, *top] if p.is_file() and "__pycache__" not in p.parts)
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def findings(pattern: str, text: str) -> list[str]:
+    return [match[0] for match in re.finditer(pattern, text)]
+
+
+MACHINE_PATH = r"(?<![\w.~}])/(?:work|tmp|home|root|Users|var/folders)\b(?:/[\w.]*)?"
+LEFTOVER = r"\b(?:TO[D]O|FIX[M]E|X[X]X|HA[C]K)\b"
+ISSUE = r"\b(?i:issue|pull request|pr|ticket) #\d+"
+SECRET = (
+    r"-----BEGIN [A-Z ]*PRIVATE KEY|\bAKIA[0-9A-Z]{16}\b|\bgh[pousr]_\w{36}|"
+    r"\bsk-[A-Za-z0-9]{20,}|\bxox[abprs]-\w+"
+)
+KEY_MEMBER = re.compile(r"""["']secret["']\s*:\s*["']([0-9a-fA-F]{64})["']""")
+
+
+def counts_up(secret: bytes) -> bool:
+    """Whether each byte is the one before plus one fixed step: a key nobody would use."""
+    steps = {(b - a) % 256 for a, b in pairwise(secret)}
+    return len(steps) == 1
+
+
+@pytest.mark.parametrize(
+    ("pattern", "bad"),
+    [
+        (MACHINE_PATH, "see /" + "home/someone/file"),
+        (MACHINE_PATH, '"/' + 'tmp"'),
+        (LEFTOVER, "# TO" + "DO later"),
+        (ISSUE, "fixes issue #" + "12"),
+        (SECRET, "-----BEGIN " + "PRIVATE KEY"),
+    ],
+)
+def test_patterns_find_what_they_forbid(pattern: str, bad: str) -> None:
+    assert findings(pattern, bad) != []
+
+
+def test_a_random_secret_does_not_pass_for_a_counted_one() -> None:
+    assert counts_up(bytes(range(32)))
+    assert counts_up(bytes(32))
+    assert not counts_up(bytes([*range(31), 99]))
+
+
+@pytest.mark.parametrize("path", text_files(), ids=name_of)
+def test_file_names_no_machine_no_leftover_no_issue(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert findings(f"{MACHINE_PATH}|{LEFTOVER}|{ISSUE}", text) == []
+
+
+@pytest.mark.parametrize("path", text_files(), ids=name_of)
+def test_file_holds_no_key_that_could_be_real(path: Path) -> None:
+    text = path.read_text("utf-8")
+    assert findings(SECRET, text) == []
+    assert [s for s in KEY_MEMBER.findall(text) if not counts_up(bytes.fromhex(s))] == []
+
+
+@pytest.mark.parametrize("path", text_files(), ids=name_of)
+def test_file_is_utf8_with_lf_and_ends_with_one(path: Path) -> None:
+    data = path.read_bytes()
+    data.decode("utf-8")
+    assert b"\r" not in data
+    assert data == b"" or path.suffix == ".json" or (data[-1:] == b"\n" and data[-2:] != b"\n\n")
+
+
+@pytest.mark.parametrize(
+    "path", [p for p in text_files() if p.suffix in {".py", ".md"}], ids=name_of
+)
+def test_file_has_no_trailing_space_and_no_tab(path: Path) -> None:
+    lines = path.read_text("utf-8").split("\n")
+    assert [n for n, line in enumerate(lines, 1) if line != line.rstrip() or "\t" in line] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        p
+        for p in text_files()
+        if p.suffix == ".py" and name_of(p).startswith(("ledger", "verifier"))
+    ],
+    ids=name_of,
+)
+def test_module_fits_in_a_head(path: Path) -> None:
+    assert len(path.read_text("utf-8").splitlines()) <= 400
+
+
+def test_bidi_and_invisible_characters_are_written_as_escapes() -> None:
+    """Hostile text in a test is spelled out, so that a reader of the source sees it."""
+    hidden = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")
+    assert [name_of(p) for p in text_files() if hidden.search(p.read_text("utf-8"))] == []

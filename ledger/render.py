@@ -2,12 +2,107 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Final
+
+from ledger import envelope as envelopes
+from ledger import jcs
 from ledger.envelope import Envelope
 from ledger.hidden import shown
+from ledger.jcs import JSON
 
-__all__ = ["render_card_text", "shown"]
+__all__ = ["VERSION", "render_card_text", "shown"]
+
+VERSION: Final = "cardchain-text/1"
+
+_NOT_STATED: Final = "not stated"
+_INDENT: Final = "  "
 
 
 def render_card_text(envelope: Envelope | bytes) -> str:
-    """Give the whole card as text, every member in it, ending with the hash to echo."""
-    raise NotImplementedError
+    """Give the whole card as text: every member, nothing else, the hash to echo last.
+
+    Different envelopes give different texts, and no hidden character comes through
+    raw (spec §9.2). Bytes are read by `ledger.envelope.parse` first, with its errors.
+    """
+    if isinstance(envelope, bytes):
+        envelope = envelopes.parse(envelope)
+    return "".join(f"{line}\n" for line in _lines(envelope))
+
+
+def _lines(envelope: Envelope) -> Iterator[str]:
+    card = envelope.document
+    action = card["action"]
+    yield f"approval card ({VERSION})"
+    yield from _labelled("kind", card["kind"])
+    yield from _labelled("tool", action["tool_name"])
+    yield from _labelled("arguments", action["arguments"])
+    yield from _labelled("capability", action.get("capability"))
+    yield from _labelled("reasoning", card["reasoning"])
+    yield from _labelled("purpose", card.get("purpose"))
+    yield from _labelled("subject", card.get("subject"))
+    yield _reversibility(card.get("rollback"))
+    yield from _labelled("impact", card.get("impact"), absent="not assessed")
+    yield from _labelled("rollback", card.get("rollback"))
+    yield from _labelled("preconditions", card.get("preconditions"))
+    yield from _labelled("policy version", card.get("policy_version"))
+    yield from _labelled("approval basis", card.get("approval_basis"))
+    yield from _labelled("review manifest", card.get("review_manifest"))
+    yield from _labelled("task", card["task"])
+    yield from _labelled("supersedes", card.get("supersedes"))
+    yield from _labelled("prior attempt", card.get("prior_attempt"))
+    yield from _labelled("tool specification", action.get("spec_digest"))
+    yield from _labelled("artifact", action.get("artifact_digest"))
+    yield from _labelled("arguments digest", action["args_digest"])
+    yield from _labelled("effect key", card["effect_key"])
+    yield from _labelled("format", card["format"])
+    yield f"issued at: {_time(envelope.issued_at)}"
+    yield f"decide before: {_time(envelope.not_after)}"
+    yield "runs at most once"
+    yield f"may run: {_grant(envelope.grant_ttl)}"
+    yield f"to decide, echo this hash: {envelope.card_hash.hex()}"
+
+
+def _labelled(label: str, value: JSON, absent: str = _NOT_STATED) -> Iterator[str]:
+    """Show a member of the card; none of them may be null, so None is an absent one."""
+    if value is None:
+        yield f"{label}: {absent}"
+    else:
+        yield from _value(label, value, "")
+
+
+def _value(label: str, value: JSON, indent: str) -> Iterator[str]:
+    if not value or not isinstance(value, dict | list):
+        yield f"{indent}{label}: {_leaf(value)}"
+        return
+    yield f"{indent}{label}:"
+    inner = indent + _INDENT
+    if isinstance(value, dict):  # in canonical order, since it was read from canonical bytes
+        for name, member in value.items():
+            yield from _value(_leaf(name), member, inner)
+    else:
+        for index, element in enumerate(value):
+            yield from _value(f"[{index}]", element, inner)
+
+
+def _leaf(value: JSON) -> str:
+    if isinstance(value, str):
+        return f'"{shown(value)}"'
+    return jcs.encode(value).decode()
+
+
+def _reversibility(rollback: JSON) -> str:
+    if rollback is None:
+        return "NOT ASSESSED: treat as irreversible"
+    if rollback["irreversible"]:
+        return "IRREVERSIBLE: it cannot be undone"
+    return "reversible: see rollback"
+
+
+def _time(seconds: int) -> str:
+    return f"{seconds} ({datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ})"
+
+
+def _grant(grant_ttl: int | None) -> str:
+    return "no limit" if grant_ttl is None else f"until {grant_ttl} seconds after the decision"

@@ -1,0 +1,143 @@
+"""The command `cardchain`: parse, call, print.
+
+The only package that imports click. Here stand the table of commands and the
+one place that turns an error into a line, a hint and an exit status.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+import click
+
+from ledger.errors import LedgerError
+from ledger.hidden import shown
+
+# name: (module, what it does); a module is imported when one of its commands runs
+_COMMANDS: Final = {
+    "demo": ("demo", "Tell the story of an approval, with a ledger in a temporary folder."),
+    "init": ("custody", "Make a ledger in the new directory DIR, and its key."),
+    "status": ("custody", "Say what the ledger DIR holds and what this host remembers of it."),
+    "log": ("history", "List the events of the ledger DIR, oldest first."),
+    "show": ("history", "Show one card as the approver sees it, and what happened to it."),
+    "issue": ("decisions", "Issue a card for a proposal and print its hash."),
+    "pending": ("history", "List the cards that wait for a decision."),
+    "approve": ("decisions", "Approve the card HASH, the hash that was on the screen."),
+    "reject": ("decisions", "Reject the card HASH, the hash that was on the screen."),
+    "withdraw": ("decisions", "Withdraw the open card or the unused grant HASH."),
+    "dispatch": ("decisions", "Spend the grant of the card HASH, right before the effect."),
+    "settle": ("decisions", "Record how the dispatched card HASH ended."),
+    "hash": ("documents", "Print the hash that a proposal has if issued at a given second."),
+    "render": ("documents", "Print an envelope as the approver sees it."),
+    "export": ("custody", "Write every record of the ledger DIR to one new file."),
+    "audit": ("audit", "Verify ledgers and exports."),
+    "doctor": ("doctor", "Check that this host can go on writing to the ledger DIR."),
+    "keys": ("custody", "List the keys of a ledger."),
+    "clock-reset": ("custody", "Accept a clock that is behind the last record of the ledger DIR."),
+    "adopt": ("custody", "Accept the directory DIR, a copy, as the ledger of this host."),
+}
+
+_EXIT_CODES: Final = """\b
+Exit status:
+  0  done                     4  cannot verify
+  1  crash, a bug             5  refused
+  2  wrong usage or input     6  disk, lock, key or clock
+  3  broken                   """
+
+
+class _Commands(click.Group):
+    """Lists its commands without importing them, so that help is fast."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f"ledger.cli.{_COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name.replace("-", "_"))
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        click.echo(f"cardchain {version('cardchain')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=_Commands,
+    epilog=_EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_print_version,
+    help="Print the version.",
+)
+def cli() -> None:
+    """Approval cards as events in one hash chain.
+
+    Results are on standard output, everything else on standard error.
+    """
+
+
+def main() -> None:
+    """Run the command line of this process: the entry point of `cardchain`."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `cardchain log | head` ends silently
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    status = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        _complain(f"cannot write standard output: {error.strerror}")
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = status or 6
+    sys.exit(status)
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command and give its exit status; every error has become a line by then."""
+    try:
+        status = cli.main(list(arguments), prog_name="cardchain", standalone_mode=False)
+        return status if isinstance(status, int) else 0
+    except click.UsageError as error:
+        path = error.ctx.command_path if error.ctx else "cardchain"
+        return _complain(error.format_message(), f"run: {path} --help", status=2)
+    except click.ClickException as error:
+        return _complain(error.format_message(), status=2)
+    except LedgerError as error:
+        return _complain(str(error), error.hint, status=error.exit_status, safe=True)
+    except (KeyboardInterrupt, click.Abort):
+        return 130
+    except OSError as error:
+        name = f"{error.filename}: " if error.filename else ""
+        return _complain(f"{name}{error.strerror or error}", status=6)
+    except Exception as error:
+        if os.environ.get("CARDCHAIN_DEBUG") == "1":
+            raise
+        hint = "this is a bug: report it with what CARDCHAIN_DEBUG=1 shows"
+        return _complain(f"internal error: {type(error).__name__}: {error}", hint, status=1)
+
+
+def _complain(message: str, hint: str = "", *, status: int = 6, safe: bool = False) -> int:
+    """Print an error and its hint; a `safe` message has its hostile text escaped already."""
+    click.echo(f"cardchain: error: {message if safe else shown(message)}", err=True)
+    if hint:
+        click.echo(f"cardchain: hint: {hint}", err=True)
+    return status

@@ -1,0 +1,141 @@
+"""The commands for who looks after a ledger: make it, check it, copy it out, repair its footing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ledger.cli.output import emit, emit_record, quoted, utc
+from ledger.cli.parameters import DIRECTORY, json_option, key_option, on_ledger, text
+from ledger.hidden import shown
+from ledger.keys import find_keys
+from ledger.state import state_directory
+from ledger.writer import Ledger
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.option("--name", type=text, help="What people call this ledger; else the name of DIR.")
+@json_option
+def init(directory: Path, name: str | None, json_: bool) -> None:
+    """Make a ledger in the new directory DIR, and its key."""
+    with Ledger.init(directory, name=name or directory.absolute().name) as ledger:
+        made = ledger.status()
+    state = str(state_directory(made.chain))
+    emit(
+        json_,
+        {"path": str(directory), "chain": made.chain, "kid": made.kid, "state": state},
+        f"ledger {shown(str(directory))}",
+        f"chain {made.chain.hex()}",
+        f"kid {made.kid.hex()}",
+        f"state {shown(state)}",
+        "Back up the key file in the state directory: without it nobody can verify this ledger.",
+    )
+
+
+@click.command()
+@on_ledger
+def status(ledger: Ledger, json_: bool) -> None:
+    """Say what the ledger DIR holds and what this host remembers of it."""
+    found = ledger.status()
+    guard = (
+        "not guarded" if found.guarded_from is None else f"guarded from seq {found.guarded_from}"
+    )
+    emit(
+        json_,
+        asdict(found),
+        f"name {quoted(found.name)}",
+        f"chain {found.chain.hex()}",
+        f"kid {found.kid.hex()}",
+        f"records {found.count} in {found.segments} segments, the last at {utc(found.at)}",
+        f"head {found.head.hex()}",
+        f"pending {found.pending}",
+        "rollback not guarded" if since is None else f"rollback guarded from seq {since}",
+        *(f"warning: {warning}" for warning in found.warnings),
+    )
+
+
+@click.command()
+@on_ledger
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE.cbor",
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The new file; one that is there is not replaced.",
+)
+def export(ledger: Ledger, output: Path, json_: bool) -> None:
+    """Write every record of the ledger DIR to one new file."""
+    done = ledger.export(output)
+    emit(
+        json_,
+        {**asdict(done), "path": str(output)},
+        f"exported {done.count} records to {shown(str(output))}",
+        f"head {done.head.hex()}",
+    )
+
+
+@click.command("clock-reset")
+@on_ledger
+@click.option("--by", metavar="ID", required=True, type=text, help="Who says so.")
+@click.option(
+    "--reason",
+    required=True,
+    type=click.Choice(["clock_fixed", "restored", "other"]),
+    help="Why the clock is behind.",
+)
+def clock_reset(ledger: Ledger, by: str, reason: str, json_: bool) -> None:
+    """Accept a clock that is behind the last record of the ledger DIR.
+
+    Ends every open card and every unused grant: whether they are in time can no longer be told.
+    """
+    emit_record(json_, "clock reset", ledger.clock_reset(by=by, reason=reason))
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=DIRECTORY)
+@key_option
+@json_option
+def adopt(directory: Path, keys: tuple[Path, ...], json_: bool) -> None:
+    """Accept the directory DIR, a copy, as the ledger of this host.
+
+    Make sure that nothing writes to the other copy any more.
+    """
+    with Ledger.adopt(directory, keys=keys) as ledger:
+        found = ledger.status()
+    emit(
+        json_,
+        {"path": str(directory), "chain": found.chain, "count": found.count},
+        f"adopted {shown(str(directory))} with {found.count} records",
+    )
+
+
+@click.group()
+def keys() -> None:
+    """List the keys of a ledger."""
+
+
+@keys.command("list")
+@click.argument("directory", metavar="DIR", type=DIRECTORY)
+@key_option
+@json_option
+def keys_list(directory: Path, keys: tuple[Path, ...], json_: bool) -> None:
+    """List the key files that this host has for the ledger DIR, never a secret."""
+    with Ledger.open(directory, keys=keys) as ledger:
+        found = ledger.status()
+    files = find_keys(found.chain, keys).files()
+    documents = [
+        {"kid": file.key.kid, "in_force": file.key.kid == found.kid, "path": str(file.path)}
+        for file in files
+    ]
+    emit(json_, {"chain": found.chain, "keys": documents}, *map(_key_line, documents))
+
+
+def _key_line(document: Mapping[str, Any]) -> str:
+    force = "in force" if document["in_force"] else "-"
+    return f"{document['kid'].hex()} {force} {shown(document['path'])}"

@@ -1,0 +1,123 @@
+"""The commands that append an event about a card. Each prints only what is durable."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO, Final
+
+import click
+
+from ledger.cli.output import emit, emit_record, summary
+from ledger.cli.parameters import DOCUMENT, card_argument, on_ledger, read_document, text
+from ledger.envelope import Facts, Proposal
+from ledger.hidden import shown
+from ledger.writer import Ledger
+
+_CHANNEL: Final = "cli"
+
+
+@click.command()
+@on_ledger
+@click.argument("proposal", metavar="PROPOSAL.json|-", type=DOCUMENT)
+def issue(ledger: Ledger, proposal: BinaryIO, json_: bool) -> None:
+    """Issue a card for a proposal and print its hash.
+
+    PROPOSAL.json is an envelope without what the ledger computes, plus `ttl` in seconds.
+    The same proposal again gives the card that is there, while it can still run.
+    """
+    card = ledger.issue(Proposal.from_json(read_document(proposal)))
+    emit_record(json_, "issued", card.record, text=card.text)
+
+
+@click.command()
+@on_ledger
+@card_argument
+@click.option("--approver", metavar="ID", required=True, type=text, help="Who decides.")
+@click.option("--note", metavar="TEXT", type=text, help="A sentence kept beside the decision.")
+def approve(ledger: Ledger, card: str, approver: str, note: str | None, json_: bool) -> None:
+    """Approve the card HASH, the hash that was on the screen.
+
+    All 64 digits: they are the echo that binds the decision to what was shown.
+    """
+    _resolve(ledger, card, "approve", approver, note, json_)
+
+
+@click.command()
+@on_ledger
+@card_argument
+@click.option("--approver", metavar="ID", required=True, type=text, help="Who decides.")
+@click.option("--note", metavar="TEXT", type=text, help="A sentence kept beside the decision.")
+def reject(ledger: Ledger, card: str, approver: str, note: str | None, json_: bool) -> None:
+    """Reject the card HASH, the hash that was on the screen.
+
+    All 64 digits: they are the echo that binds the decision to what was shown.
+    """
+    _resolve(ledger, card, "reject", approver, note, json_)
+
+
+def _resolve(
+    ledger: Ledger, card: str, decision: str, approver: str, note: str | None, json_: bool
+) -> None:
+    record = ledger.resolve(card, decision, approver=approver, channel=_CHANNEL, note=note)
+    emit_record(json_, {"approve": "approved", "reject": "rejected"}[decision], record)
+
+
+@click.command()
+@on_ledger
+@card_argument
+@click.option(
+    "--reason",
+    required=True,
+    type=click.Choice(["revoked", "cancelled"]),
+    help="Revoked: the approval is taken back. Cancelled: it is no longer needed.",
+)
+@click.option("--by", metavar="ID", required=True, type=text, help="Who withdraws.")
+def withdraw(ledger: Ledger, card: str, reason: str, by: str, json_: bool) -> None:
+    """Withdraw the open card or the unused grant HASH."""
+    record = ledger.withdraw(card, by=by, reason=reason, channel=_CHANNEL)
+    emit_record(json_, "withdrawn", record)
+
+
+@click.command()
+@on_ledger
+@card_argument
+@click.option(
+    "--facts",
+    metavar="FACTS.json|-",
+    required=True,
+    type=DOCUMENT,
+    help="What is true now: the call about to run, never a copy from the card.",
+)
+def dispatch(ledger: Ledger, card: str, facts: BinaryIO, json_: bool) -> None:
+    """Spend the grant of the card HASH, right before the effect.
+
+    Prints the arguments to run with and the key that makes the effect idempotent.
+    """
+    ticket = ledger.dispatch(card, Facts.from_json(read_document(facts)))
+    document: dict[str, Any] = {
+        **summary(ticket.record),
+        "effect_key": ticket.effect_key,
+        "arguments": ticket.arguments,
+        "arguments_json": ticket.arguments_json.decode(),
+    }
+    emit(
+        json_,
+        document,
+        f"dispatched {ticket.card_hash.hex()} seq {ticket.record.seq}",
+        f"effect key {ticket.effect_key}",
+        f"arguments {shown(ticket.arguments_json.decode())}",
+    )
+
+
+@click.command()
+@on_ledger
+@card_argument
+@click.option(
+    "--outcome",
+    required=True,
+    type=click.Choice(["succeeded", "failed", "unknown"]),
+    help="Unknown may be followed by one of the others.",
+)
+def settle(ledger: Ledger, card: str, outcome: str, json_: bool) -> None:
+    """Record how the dispatched card HASH ended."""
+    record = ledger.settle(card, outcome)
+    emit_record(json_, f"settled {outcome}", record)

@@ -1,0 +1,82 @@
+"""The arguments and options that commands share, and what they accept."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import click
+
+from ledger.jcs import MAX_BYTES
+from ledger.writer import Ledger
+
+Command = Callable[..., None]
+
+_PROGRESS_STEP: Final = 100_000
+
+
+def card_hash(value: str) -> str:
+    """Take all digits of a card hash, as an argument; anything else is a usage error."""
+    return _hexadecimal(value, 64, "64 lower-case hexadecimal digits")
+
+
+def card_prefix(value: str) -> str:
+    """Take the first digits of a card hash, or all of them; anything else is a usage error."""
+    return _hexadecimal(value, 4, "4 to 64 lower-case hexadecimal digits")
+
+
+def _hexadecimal(value: str, least: int, expected: str) -> str:
+    if re.fullmatch(f"[0-9a-f]{{{least},64}}", value) is None:
+        raise click.BadParameter(f"expected {expected}, found {value!r}; nothing was recorded")
+    return value
+
+
+def text(value: str) -> str:
+    """Take text that has a UTF-8 form; an argument of a shell can be any bytes."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise click.BadParameter(f"{value!r} is not UTF-8; nothing was recorded") from None
+    return value
+
+
+DIRECTORY: Final = click.Path(exists=True, file_okay=False, path_type=Path)
+DOCUMENT: Final = click.File("rb")
+
+card_argument: Final = click.argument("card", metavar="HASH", type=card_hash)
+json_option: Final = click.option(
+    "--json", "json_", is_flag=True, help="Print one JSON document instead of text."
+)
+key_option: Final = click.option(
+    "--key",
+    "keys",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="A key file or a folder of them, besides CARDCHAIN_KEY and the state directory.",
+)
+
+
+def on_ledger(command: Command) -> Command:
+    """Give a command DIR, --key and --json; it gets the ledger in DIR, opened."""
+
+    @functools.wraps(command)
+    def opened(directory: Path, keys: tuple[Path, ...], **rest: object) -> None:
+        with Ledger.open(directory, keys=keys, progress=_show_progress) as ledger:
+            command(ledger, **rest)
+
+    argument = click.argument("directory", metavar="DIR", type=DIRECTORY)
+    return argument(key_option(json_option(opened)))
+
+
+def read_document(file: BinaryIO) -> bytes:
+    """Read a JSON document, and one byte more than the most there may be (spec §2.1)."""
+    return file.read(MAX_BYTES + 1)
+
+
+def _show_progress(count: int) -> None:
+    if count and count % _PROGRESS_STEP == 0:
+        click.echo(f"cardchain: replaying, {count} records", err=True)

@@ -77,7 +77,9 @@ def _found(value: JSON) -> str:
         return "null"
     if type(value) is str:
         return f"a text of {len(value.encode())} bytes"
-    names = {bool: "a boolean", int: "an integer", float: "a number that is not an integer"}
+    if type(value) is int:
+        return str(value)
+    names = {bool: "a boolean", float: "a number that is not an integer"}
     return names.get(type(value)) or ("an object" if type(value) is dict else "an array")
 
 

@@ -42,9 +42,7 @@ def init(directory: Path, name: str | None, json_: bool) -> None:
 def status(ledger: Ledger, json_: bool) -> None:
     """Say what the ledger DIR holds and what this host remembers of it."""
     found = ledger.status()
-    guard = (
-        "not guarded" if found.guarded_from is None else f"guarded from seq {found.guarded_from}"
-    )
+    since = found.guarded_from
     emit(
         json_,
         asdict(found),

@@ -7,7 +7,8 @@ import shutil
 import stat
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -40,20 +41,25 @@ def doctor(directory: Path, keys: tuple[Path, ...], json_: bool) -> None:
         sys.exit(failed[0])
 
 
-def _checks(directory: Path, keys: tuple[Path, ...]) -> list[tuple[str, Callable[[], str]]]:
-    def status() -> Status:
+def _checks(directory: Path, keys: tuple[Path, ...]) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Give the checks in order; those about the chain only where it can be opened."""
+    yield "directory", lambda: _directory(directory)
+    yield "space", lambda: _space(directory)
+    yield "file system", lambda: _file_system(directory)
+    try:
         with Ledger.open(directory, keys=keys) as ledger:
-            return ledger.status()
+            status = ledger.status()
+    except LedgerError as error:
+        yield "chain", partial(_failed, error)
+        return
+    yield "chain", lambda: f"{status.count} records, the last one whole, linked and authentic"
+    yield "keys", lambda: _keys(status, keys)
+    yield "rollback", lambda: _rollback(status)
+    yield "clock", lambda: _clock(directory, status)
 
-    return [
-        ("directory", lambda: _directory(directory)),
-        ("chain", lambda: _chain(status())),
-        ("keys", lambda: _keys(status(), keys)),
-        ("rollback", lambda: _rollback(status())),
-        ("clock", lambda: _clock(directory, status())),
-        ("space", lambda: _space(directory)),
-        ("file system", lambda: _file_system(directory)),
-    ]
+
+def _failed(error: LedgerError) -> str:
+    raise error
 
 
 def _row(name: str, check: Callable[[], str]) -> tuple[dict[str, object], int]:
@@ -76,10 +82,6 @@ def _directory(directory: Path) -> str:
     if found.st_mode & 0o077:
         raise LooseMode(directory, stat.S_IMODE(found.st_mode), 0o700)
     return "only its owner can read and write it"
-
-
-def _chain(status: Status) -> str:
-    return f"{status.count} records, the last one whole, linked and authentic"
 
 
 def _keys(status: Status, keys: tuple[Path, ...]) -> str:

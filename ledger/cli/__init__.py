@@ -11,6 +11,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Final
 
 import click
@@ -99,16 +100,29 @@ def cli() -> None:
 def main() -> None:
     """Run the command line of this process: the entry point of `cardchain`."""
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `cardchain log | head` ends silently
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    _open_streams()
     status = run(sys.argv[1:])
     try:
         sys.stdout.flush()
-    except OSError as error:
-        _complain(f"cannot write standard output: {error.strerror}")
+    except OSError:  # told already; what is left in the buffer must not end in a traceback
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = status or 6
     sys.exit(status)
+
+
+def _open_streams() -> None:
+    """Make all three streams usable, in UTF-8 whatever the locale says.
+
+    A closed one would lend its number to a file of the ledger.
+    """
+    closed = sys.stdout is None
+    for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, stream) is None:
+            setattr(sys, stream, open(os.devnull, mode))
+    for output in (sys.stdout, sys.stderr):
+        if isinstance(output, TextIOWrapper):
+            output.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if closed:
+        sys.exit(_complain("standard output is closed; nothing was done"))
 
 
 def run(arguments: Sequence[str]) -> int:

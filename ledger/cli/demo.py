@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import click
 
-from ledger.cli.output import to_json
+from ledger.cli.output import put, to_json
 from ledger.cli.parameters import json_option
 
 _APPROVER: Final = ("--approver", "user:approver-1")
@@ -31,10 +31,10 @@ def demo(json_: bool) -> None:
     The exit status is 0 if every command ended as the story says, else 1.
     """
     with TemporaryDirectory(prefix="cardchain-demo-") as folder:
-        story = _Story(Path(folder), print_=None if json_ else click.echo)
+        story = _Story(Path(folder), print_=None if json_ else put)
         passed = _told(story)
     if json_:
-        click.echo(to_json({"passed": passed, "commands": story.commands}))
+        put(to_json({"passed": passed, "commands": story.commands}))
     if not passed:
         sys.exit(1)
 

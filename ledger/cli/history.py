@@ -13,6 +13,8 @@ from ledger.answers import CardStatus
 from ledger.cli.output import (
     emit,
     full,
+    put,
+    put_bytes,
     quoted,
     to_json,
     utc,
@@ -51,7 +53,7 @@ def log(ledger: Ledger, follow: bool, kinds: tuple[str, ...], json_: bool) -> No
     wanted = {_KINDS[kind] for kind in kinds or _KINDS}
     for record in _followed(ledger) if follow else ledger.records():
         if record.kind in wanted:
-            click.echo(to_json(full(record)) if json_ else _line(record))
+            put(to_json(full(record)) if json_ else _line(record))
 
 
 def _followed(ledger: Ledger) -> Iterator[Record]:
@@ -117,7 +119,7 @@ def show(ledger: Ledger, prefix: str, raw: bool, json_: bool) -> None:
 def _print_raw(envelope: bytes) -> None:
     if sys.stdout.isatty():
         raise click.UsageError("--raw prints text of the agent as it is: pipe it into a program")
-    sys.stdout.buffer.write(envelope)
+    put_bytes(envelope)
 
 
 @click.command()

@@ -10,12 +10,39 @@ from typing import Any
 import click
 
 from ledger.codec import Record
+from ledger.errors import LedgerError
 from ledger.hidden import shown
+
+
+class OutputFailed(LedgerError):
+    """Standard output takes no more, a full disk for one."""
+
+    hint = "what was recorded stays recorded: look with cardchain log DIR"
+
+    def __init__(self, error: OSError) -> None:
+        """Take the error of the operating system."""
+        super().__init__(f"cannot write standard output: {error.strerror}")
+
+
+def put(text: str) -> None:
+    """Print a result and hand it to the operating system, or raise `OutputFailed`."""
+    try:
+        click.echo(text)
+    except OSError as error:
+        raise OutputFailed(error) from error
+
+
+def put_bytes(data: bytes) -> None:
+    """Print bytes as they are, or raise `OutputFailed`."""
+    try:
+        click.echo(data, nl=False)
+    except OSError as error:
+        raise OutputFailed(error) from error
 
 
 def emit(json_: bool, document: Mapping[str, Any], *lines: str) -> None:
     """Print the document as one line of JSON, or else the lines. The lines are safe already."""
-    click.echo(to_json(document) if json_ else "\n".join(lines))
+    put(to_json(document) if json_ else "\n".join(lines))
 
 
 def emit_record(json_: bool, word: str, record: Record, **more: Any) -> None:

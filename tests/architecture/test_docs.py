@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
 from ledger import errors
+from ledger.cli import cli
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -169,6 +171,47 @@ def test_operations_answers_nothing_that_is_gone() -> None:
     """A name in camel case in a first column is an error class that exists."""
     named = {word for word in answered() if re.fullmatch(r"(?:[A-Z][a-z]+)+", word)}
     assert named - set(error_classes()) == set()
+
+
+# Commands.
+
+
+def commands(text: str) -> list[str]:
+    """What stands in backticks and begins with the name of the command."""
+    return re.findall(r"`(cardchain [^`]+)`", text)
+
+
+def unknown_words(command: str) -> list[str]:
+    """The subcommands and options of a command line that `cardchain` does not have."""
+    found: click.Command = cli
+    words = command.split()[1:]
+    while isinstance(found, click.Group) and words:
+        name = words.pop(0)
+        inner = found.get_command(click.Context(found), name)
+        if inner is None:
+            return [name]
+        found = inner
+    options = {option for parameter in found.params for option in parameter.opts}
+    return [w for w in words if w.startswith("-") and w not in options | {"--help", "-"}]
+
+
+@pytest.mark.parametrize(
+    ("command", "unknown"),
+    [
+        ("cardchain status DIR", []),
+        ("cardchain export DIR -o FILE.cbor", []),
+        ("cardchain frobnicate DIR", ["frobnicate"]),
+        ("cardchain status DIR --colour", ["--colour"]),
+    ],
+)
+def test_unknown_words_of_a_command_are_told(command: str, unknown: list[str]) -> None:
+    assert unknown_words(command) == unknown
+
+
+@pytest.mark.parametrize("path", PAGES, ids=name_of)
+def test_commands_that_a_page_names_exist(path: Path) -> None:
+    named = commands(path.read_text("utf-8"))
+    assert [command for command in named if unknown_words(command)] == []
 
 
 # The glossary.

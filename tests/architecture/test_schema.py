@@ -1,4 +1,4 @@
-"""docs/envelope.schema.json and docs/record.cddl say what the spec says (spec §2.3, §3.5)."""
+"""docs/envelope.schema.json says what the spec and the writer say (spec §2.3)."""
 
 from __future__ import annotations
 
@@ -383,57 +383,3 @@ def test_schema_and_ledger_agree_when_one_member_is_replaced(
 ) -> None:
     document = edited(digested(full()), put(*place, value=value))
     assert accepted_by_ledger(document) == accepted_by_schema(document)
-
-
-# The record.
-
-
-def cddl_rules(text: str) -> dict[str, str]:
-    """Rule names and bodies, without comments and white space."""
-    bare = re.sub(r";[^\n]*", "", text)
-    parts = re.split(r"^([\w-]+)\s*=", bare, flags=re.M)[1:]
-    return {
-        name: re.sub(r"\s+", "", body) for name, body in zip(parts[::2], parts[1::2], strict=True)
-    }
-
-
-def spec_cddl() -> dict[str, str]:
-    block = re.search(r"```cddl\n(.*?)```", (DOCS / "spec.md").read_text("utf-8"), re.S)
-    assert block is not None
-    return cddl_rules(re.sub(r"\buint\b", "uint53", block[1]))
-
-
-def file_cddl() -> dict[str, str]:
-    return cddl_rules((DOCS / "record.cddl").read_text("utf-8"))
-
-
-def test_cddl_file_holds_the_rules_of_the_spec() -> None:
-    rules = file_cddl()
-    assert {name: rules.get(name) for name in spec_cddl()} == spec_cddl()
-
-
-def test_cddl_file_names_every_kind_of_the_spec() -> None:
-    kinds = {name for name, body in spec_cddl().items() if body.startswith("{")}
-    kinds -= {"opening", "runtime", "approver"}
-    named = re.findall(r'kind:"(\w+)",card:[^,]+,body:(\w+)', file_cddl()["event"])
-    assert named == [(kind, kind) for kind in sorted(kinds, key=list(spec_cddl()).index)]
-
-
-def test_cddl_file_gives_a_null_card_where_the_spec_does() -> None:
-    spec = (DOCS / "spec.md").read_text("utf-8")
-    sentence = re.search(r"^`card` is null on (.*?), and on a refusal", spec, re.M)
-    assert sentence is not None
-    named = re.findall(r'kind:"(\w+)",card:null,', file_cddl()["event"])
-    assert set(re.split(r", | and ", sentence[1])) == set(named)
-
-
-def test_cddl_file_has_the_openings_of_the_spec() -> None:
-    section = (DOCS / "spec.md").read_text("utf-8").split("### 3.4")[1].split("### 3.5")[0]
-    openings = re.findall(r"^\| `(\w+)` \|", section, re.M)
-    assert re.findall(r"\?(\w+):opening-bytes", file_cddl()["unprotected"]) == openings
-
-
-def test_cddl_rules_are_all_used() -> None:
-    rules = file_cddl()
-    text = " ".join(rules.values())
-    assert [name for name in rules if name != "record" and name not in text] == []

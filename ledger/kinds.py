@@ -34,7 +34,12 @@ _Type: TypeAlias = _Scalar | _Lines | _Map
 
 
 def _is_line(value: Any) -> bool:
-    return type(value) is str and 0 < len(value) <= 256 and len(value.encode()) <= 256
+    if type(value) is not str or not 0 < len(value) <= 256:
+        return False
+    try:
+        return value.isascii() or len(value.encode()) <= 256
+    except UnicodeEncodeError:
+        return False
 
 
 def _is_uint(value: Any) -> bool:
@@ -50,7 +55,7 @@ def _one_of(*words: str) -> _Scalar:
 _H32: Final = _Scalar("32 bytes", lambda value: type(value) is bytes and len(value) == 32)
 _KID: Final = _Scalar("8 bytes", lambda value: type(value) is bytes and len(value) == 8)
 _UINT: Final = _Scalar("an integer from 0 to 2^53 - 1", _is_uint)
-_LINE: Final = _Scalar("a text of 1 to 256 bytes", _is_line)
+_LINE: Final = _Scalar("a text of 1 to 256 bytes of UTF-8", _is_line)
 _BOOL: Final = _Scalar("true or false", lambda value: type(value) is bool)
 _DECISION: Final = _one_of("approve", "reject")
 _OPENING: Final = _Map(

@@ -117,7 +117,7 @@ def _open_streams() -> None:
     closed = sys.stdout is None
     for stream, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, stream) is None:
-            setattr(sys, stream, open(os.devnull, mode))
+            setattr(sys, stream, open(os.devnull, mode))  # noqa: SIM115 - for the whole process
     for output in (sys.stdout, sys.stderr):
         if isinstance(output, TextIOWrapper):
             output.reconfigure(encoding="utf-8", errors="backslashreplace")

@@ -1,0 +1,58 @@
+"""The README is true: its examples run and print what it shows."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def test_the_examples_print_what_is_shown(examples: SimpleNamespace) -> None:
+    commands = []
+    for command, shown, printed in examples.run(README):
+        assert shown == printed, command
+        commands.append(command.split()[0])
+    assert {"cardchain", "cardchain-verify", "approve.py"} <= set(commands)
+
+
+def test_a_pass_and_a_fail_are_shown() -> None:
+    blocks = re.findall(r"^```console\n(.*?)^```", README, re.M | re.S)
+    verdicts = re.findall(r"\b(VERIFIED|BROKEN)\b", "".join(blocks))
+    assert {"VERIFIED", "BROKEN"} == set(verdicts)
+
+
+def test_the_commands_of_dev_py_exist() -> None:
+    named = set(re.findall(r"python3 dev\.py (\w+)", README))
+    usage = subprocess.run(
+        [sys.executable, ROOT / "dev.py", "--help"], capture_output=True, text=True, check=True
+    ).stdout
+    assert {"demo", "test"} <= named
+    assert named <= set(re.findall(r"^  (\w+) ", usage, re.M))
+
+
+def test_the_exit_statuses_are_those_of_the_help() -> None:
+    help_ = subprocess.run(
+        [Path(sys.executable).parent / "cardchain", "--help"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
+    listed = dict(re.findall(r"(?<!\S)(\d)  (\w[\w ,]*\w)", help_.split("Exit status:")[1]))
+    table = dict(re.findall(r"^\| (\d) \| (.+?) \|", README, re.M))
+    assert sorted(listed) == list("0123456")
+    assert table == listed
+
+
+def test_what_is_never_claimed_stands_in_the_readme() -> None:
+    section = README.split("## What is not proven")[1].split("\n## ")[0]
+    for word in ("HMAC", "complete", "identity", "understood", "rollback", "copies", "screen"):
+        assert word in section, word
+
+
+def test_it_fits_on_a_screen_or_two() -> None:
+    assert len(README.splitlines()) <= 160

@@ -1,0 +1,343 @@
+"""The walk over the records of a Bernstein log, in order, once.
+
+A record in which everything holds is accepted in one place; every rejection comes from the named
+check. The hmac carried to the next record is the stored one, so that one edit is one finding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final
+
+from verifier.readers.bernstein.cards import PREFIX, Cards, Event
+from verifier.readers.bernstein.envelope import HEX64
+from verifier.readers.bernstein.files import LineTooLong, Segment, Survey, lines
+from verifier.readers.bernstein.findings import LIMIT, Findings, Place, Problem
+from verifier.readers.bernstein.keys import Key
+from verifier.readers.bernstein.record import is_no_json, predecessor_problem, shape_problem
+from verifier.readers.bernstein.tears import Tear
+from verifier.readers.bernstein.text import NotALine, line_form, parse, scan, seconds, shown
+
+GENESIS: Final = "0" * 64
+_HMAC: Final = b'"hmac": "'
+_HMAC_LENGTH: Final = len(_HMAC) + 64 + len(b'", ')
+_NOT_JSON: Final = re.compile(rb"NaN|Infinity")
+_KINDS: Final = 1000
+_KIND_LENGTH: Final = 256
+_DAY: Final = 86_400
+_MIDNIGHT: Final = 5.0
+_WRITER_DEFECT: Final = (
+    "the HMAC covers these bytes, so the writer made them: it was given names that are not text, "
+    "and Bernstein cannot read back what it wrote"
+)
+
+
+@dataclass(slots=True)
+class _At:
+    """Where the walk stands."""
+
+    file: str = ""
+    day: str | None = None
+    offset: int = 0
+    line: int = 0
+
+
+class Walk:
+    """Reads segments in order and collects what is found and counted."""
+
+    def __init__(self, keys: tuple[Key, ...], expect_head: str | None, *, from_start: bool) -> None:
+        """Start before the first record; without `from_start` earlier files may be elsewhere."""
+        self.findings = Findings()
+        self.cards = Cards()
+        self.kinds: Counter[str] = Counter()
+        self.notes: Counter[str] = Counter()
+        self.records = self.authentic = self.unauthentic = 0
+        self.first: str | None = None
+        self.head: str | None = None
+        self.start = self.end = ""
+        self.expected_at: int | None = None
+        self.acknowledged: set[tuple[str, int]] = set()
+        self._expect = expect_head
+        self._from_start = from_start
+        self._keys = list(keys)
+        self._seq = -1
+        self._excused = False
+        self._alternative: str | None = None
+        self._high, self._high_seq = "", -1
+        self._deferred: list[tuple[Problem, Place]] = []
+        self._seen_new = False
+        self._misdated = False
+        self._at = _At()
+
+    def read(self, segment: Segment, survey: Survey, tears: tuple[Tear, ...]) -> None:
+        """Walk one file. Raises OSError if it can no longer be read."""
+        at = self._at = _At(str(segment.path), segment.day)
+        self._excused = self._excused or self._misdated
+        self._misdated = False
+        try:
+            for raw, whole in lines(segment, survey.size):
+                at.line += 1
+                if tears and any(tear.start <= at.offset < tear.end for tear in tears):
+                    self._skip(raw)
+                elif whole:
+                    self._line(raw)
+                else:
+                    self._torn(raw)
+                at.offset += len(raw) + 1
+        except LineTooLong:
+            self.lost("bernstein.limits", "a line of at most 64 MiB", "a longer one")
+
+    def lost(self, check: str, expected: str, found: str, file: str = "") -> None:
+        """Report bytes that could not be read as records; what follows is excused by them."""
+        place = Place(file) if file else self._place()
+        self.findings.add(Problem(check, expected, found), place)
+        self._damaged()
+
+    def finish(self) -> None:
+        """Say that no HMAC held at all, which is not evidence of a change."""
+        if self._keys and self.unauthentic and not self.authentic:
+            names = ", ".join(key.file for key in self._keys)
+            self.findings.add(
+                Problem(
+                    "bernstein.key",
+                    "a key under which the HMACs of the log hold",
+                    f"none of {self.unauthentic} HMACs holds under {names}",
+                    "this is the key of another log; if it is the right one, every record was "
+                    "changed",
+                ),
+                self._deferred[0][1],
+            )
+
+    @property
+    def last(self) -> int:
+        """The number of the last line, from 0."""
+        return self._seq
+
+    def _place(self) -> Place:
+        return Place(self._at.file, self._at.offset, self._at.line, max(self._seq, 0))
+
+    def _damaged(self) -> None:
+        self._excused = True
+        self.cards.damage = max(self._seq, 0)
+
+    def _skip(self, raw: bytes) -> None:
+        """Pass over torn bytes; the writer may have chained to a record that only lacked its LF."""
+        try:
+            hmac = parse(raw).get("hmac")
+        except NotALine:
+            return
+        self._alternative = hmac if isinstance(hmac, str) else None
+
+    def _torn(self, raw: bytes) -> None:
+        self._seq += 1
+        self.lost(
+            "bernstein.torn_tail", "a file that ends with a whole line", f"{len(raw)} bytes more"
+        )
+
+    def _line(self, raw: bytes) -> None:
+        self._seq += 1
+        record = self._canonical(raw)
+        if record is None:
+            return
+        self.records += 1
+        link = record.get("prev_hmac")
+        linked = link == (GENESIS if self.head is None else self.head)
+        linked = linked or (link == self._alternative and link is not None)
+        self._alternative = None
+        self._expected(record)
+        problem = shape_problem(record) or self._scheme(record, raw)
+        if problem is None and not linked and not self._excused:
+            problem = self._unlinked(record)
+        attributed = not linked and problem is None
+        self._advance(record)
+        if problem is None:
+            problem = self._unauthentic(record, raw)
+        problem = problem or predecessor_problem(record)
+        if problem is not None:
+            self.findings.add(problem, self._place())
+            self.cards.touch(record)
+            self._damaged()
+            return
+        self._excused = attributed
+        self._sound(record, raw)
+
+    def _unlinked(self, record: dict[str, Any]) -> Problem | None:
+        """Say why a record does not follow the one before it; a misplaced file explains it."""
+        link = record["prev_hmac"]
+        if self.head is None and not self._from_start:
+            self.findings.add(
+                Problem("bernstein.left_edge", f"prev_hmac {GENESIS}", f"prev_hmac {link}"),
+                self._place(),
+            )
+            self.cards.damage = 0
+            return None
+        if self._at.line == 1 and self._of_another_day(record["timestamp"]):
+            self._misdated = True
+            return Problem(
+                "bernstein.day", f"a record of {self._at.day}", f"one of {record['timestamp']}"
+            )
+        return Problem("bernstein.link", f"prev_hmac {self.head or GENESIS}", f"prev_hmac {link}")
+
+    def _canonical(self, raw: bytes) -> dict[str, Any] | None:
+        """Give the record of a line in canonical form; report any other line."""
+        try:
+            text = raw.decode("ascii")
+            record, end = scan(text, 0)
+            if end == len(text) and type(record) is dict and line_form(record) == text:
+                return record
+        except (ValueError, StopIteration, RecursionError):
+            pass
+        try:
+            other = parse(raw)
+        except NotALine as error:
+            self.lost("bernstein.line", "one JSON object", str(error))
+            return None
+        self._not_canonical(raw, other)
+        return None
+
+    def _not_canonical(self, raw: bytes, record: dict[str, Any]) -> None:
+        """Report a line whose value is a record but whose bytes are not those of the writer."""
+        self.records += 1
+        self._expected(record)
+        cause = ""
+        if raw.endswith(b"\r"):
+            cause = "line ends were converted, perhaps by a copy between systems"
+        elif shape_problem(record) is None and self._holds(record, raw):
+            self.authentic += 1
+            cause = _WRITER_DEFECT
+        found = "CR before the LF" if raw.endswith(b"\r") else "other white space, order or escapes"
+        self.findings.add(
+            Problem("bernstein.canonical", "the bytes that the writer makes", found, cause),
+            self._place(),
+        )
+        self._advance(record)
+        self.cards.touch(record)
+        self._damaged()
+
+    def _advance(self, record: dict[str, Any]) -> None:
+        hmac = record.get("hmac")
+        if isinstance(hmac, str) and HEX64.fullmatch(hmac):
+            self.head = hmac
+            if self.first is None:
+                self.first = hmac
+
+    def _expected(self, record: dict[str, Any]) -> None:
+        if self._expect is not None and record.get("hmac") == self._expect:
+            self.expected_at = self.records - 1
+
+    def _scheme(self, record: dict[str, Any], raw: bytes) -> Problem | None:
+        """Schemes 1 and 2 are known; a higher one is of a newer writer unless it was put there."""
+        scheme = record.get("scheme", 1)
+        if type(scheme) is int and scheme in (1, 2):
+            return None
+        other = Problem("bernstein.scheme", "scheme 1 or 2", f"scheme {shown(scheme)}")
+        if type(scheme) is not int or scheme < 1:
+            return other
+        stored = b'"scheme": %d, ' % scheme
+        for known, text in ((2, b'"scheme": 2, '), (1, b"")):
+            if self._holds({**record, "scheme": known}, raw.replace(stored, text)):
+                return other
+        return Problem("bernstein.version", "scheme 1 or 2", f"scheme {scheme}")
+
+    def _holds(self, record: dict[str, Any], raw: bytes) -> bool:
+        """Say whether the HMAC holds under a key, and prefer that key from here on."""
+        start = raw.rfind(_HMAC)
+        body = raw[:start] + raw[start + _HMAC_LENGTH :]
+        scheme = record.get("scheme", 1)
+        for number, key in enumerate(self._keys):
+            if key.record_hmac(scheme, record["prev_hmac"], body) == record["hmac"]:
+                if number:
+                    self._keys.insert(0, self._keys.pop(number))
+                return True
+        return False
+
+    def _unauthentic(self, record: dict[str, Any], raw: bytes) -> Problem | None:
+        """Check the HMAC; while none has held, a failure may only mean the wrong key."""
+        if not self._keys:
+            return None
+        if self._holds(record, raw):
+            self.authentic += 1
+            if self.authentic == 1 and self._deferred:
+                self._report_deferred()
+            return None
+        self.unauthentic += 1
+        problem = Problem(
+            "bernstein.hmac", "an HMAC of this record under the key", f"hmac {record['hmac']}"
+        )
+        if self.authentic:
+            return problem
+        if len(self._deferred) < LIMIT:
+            self._deferred.append((problem, self._place()))
+        return None
+
+    def _report_deferred(self) -> None:
+        self.findings.drop_cards()
+        for problem, place in self._deferred:
+            self.findings.add(problem, place)
+        self.cards.damage = self._seq
+
+    def _sound(self, record: dict[str, Any], raw: bytes) -> None:
+        """Count a record and apply what it says about a card."""
+        kind, timestamp = record["event_type"], record["timestamp"]
+        if kind in self.kinds or (len(self.kinds) < _KINDS and len(kind) <= _KIND_LENGTH):
+            self.kinds[kind] += 1
+        if _NOT_JSON.search(raw) and is_no_json(record):
+            self.notes["records with NaN or Infinity, which is not JSON"] += 1
+        if record.get("scheme") == 2:
+            self._seen_new = True
+        elif self._seen_new:
+            self.notes["records of the old scheme 1 after records of scheme 2"] += 1
+        self._day(timestamp)
+        if kind.startswith(PREFIX):
+            self._card(record)
+        elif kind == "chain.tear_acknowledged":
+            self._acknowledge(record["details"])
+        self._clock(timestamp)
+
+    def _card(self, record: dict[str, Any]) -> None:
+        high = seconds(self._high) if self._high else None
+        event = Event(
+            record,
+            self._seq,
+            record.get("scheme", 1),
+            seconds(record["timestamp"]) or 0.0,
+            high or 0.0,
+            self._high_seq,
+        )
+        problem = self.cards.fold(event)
+        if problem is not None:
+            self.findings.add(problem, self._place())
+
+    def _acknowledge(self, details: dict[str, Any]) -> None:
+        segment, offset = details.get("segment"), details.get("byte_offset")
+        if isinstance(segment, str) and len(segment) <= _KIND_LENGTH and type(offset) is int:
+            self.acknowledged.add((segment, offset))
+
+    def _clock(self, timestamp: str) -> None:
+        if not self.start:
+            self.start = timestamp
+        self.end = timestamp
+        if timestamp >= self._high:
+            self._high, self._high_seq = timestamp, self._seq
+        else:
+            self.notes["records with an earlier time than one before them"] += 1
+
+    def _day(self, timestamp: str) -> None:
+        if not self._misdated and self._of_another_day(timestamp):
+            self._misdated = True
+            self.findings.add(
+                Problem("bernstein.day", f"a record of {self._at.day}", f"one of {timestamp}"),
+                self._place(),
+            )
+
+    def _of_another_day(self, timestamp: str) -> bool:
+        """Compare with the name of the file, give or take two readings of a clock at midnight."""
+        day = self._at.day
+        if day is None or timestamp.startswith(day):
+            return False
+        start, now = seconds(f"{day}T00:00:00.000000Z"), seconds(timestamp)
+        if start is None or now is None:
+            return True
+        return not -_MIDNIGHT <= now - start <= _DAY + _MIDNIGHT

@@ -11,7 +11,7 @@ from __future__ import annotations
 from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
 from ledger.codec import Record
 from ledger.envelope import Envelope, Facts, Proposal
-from ledger.errors import LedgerError, Refused
+from ledger.errors import LedgerError, ProposalInvalid, Refused
 from ledger.projection import Card, State
 from ledger.render import render_card_text
 from ledger.writer import Ledger
@@ -28,6 +28,7 @@ __all__ = [
     "LedgerError",
     "Opening",
     "Proposal",
+    "ProposalInvalid",
     "Record",
     "Refused",
     "State",

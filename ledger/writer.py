@@ -1,60 +1,153 @@
-"""The ledger: issue, resolve, withdraw, dispatch, settle, and read (spec §5, §6)."""
+"""The ledger: issue, resolve, withdraw, dispatch, settle (spec §5, §6).
+
+Each request is decided alone in the ledger, by `gate`, over everything appended before; it becomes
+one event, or a refusal with its reason, and the caller is answered when that is durable.
+"""
 
 from __future__ import annotations
 
 import os
+import secrets
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Final, Self, TypeVar
 
+from ledger import export, keys, lifecycle, reading, request
 from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
-from ledger.codec import Record
+from ledger.chain import rekey_proof
+from ledger.codec import Record, decode, next_length
 from ledger.envelope import Facts, Proposal
+from ledger.errors import BrokenLedger, Malformed, ProposalInvalid, Refused
+from ledger.log import Log, Turn
+from ledger.request import Hash
+from ledger.state import state_directory
+from ledger.store import directory
+from ledger.store.contract import ORIGIN
+from ledger.store.files import FileStore
 
-Hash = str | bytes | IssuedCard | Ticket | CardStatus
-"""A card hash: 64 lower-case hexadecimal digits, 32 bytes, or a value that has one."""
+T = TypeVar("T")
+Paths = Iterable[str | os.PathLike[str]]
 
-Clock = Callable[[], int]
-Progress = Callable[[int], None]
+SOFTWARE: Final = "cardchain 0.1.0"
+DECISIONS: Final = ("approve", "reject")
+OUTCOMES: Final = ("succeeded", "failed", "unknown")
+ASSURANCES: Final = ("label", "authenticated")
+WITHDRAWALS: Final = ("revoked", "cancelled")
+RESETS: Final = ("clock_fixed", "restored", "other")
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 class Ledger:
-    """One ledger directory, opened for append. Safe across threads, processes and forks."""
+    """One ledger directory, opened for append. Safe across threads, processes and forks.
+
+    Every method returns, and every refusal is raised, only when all that it rests on is durable.
+    A request that breaks a rule of the caller raises `ProposalInvalid`, and nothing is recorded.
+    After `StoreFailed` the object is unusable; open the ledger again.
+    """
+
+    def __init__(self, path: Path, log: Log) -> None:
+        """Take a log that is ready; use `init`, `open` or `adopt`."""
+        self.path = path
+        self._log = log
 
     @classmethod
     def init(
-        cls, path: str | os.PathLike[str], *, name: str, clock: Clock = ..., sync: Callable[[int], None] = ...
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str,
+        clock: Callable[[], int] = _now,
+        sync: Callable[[int], None] = os.fsync,
     ) -> Self:
-        """Make a ledger and its key; the directory must not exist or be empty."""
-        raise NotImplementedError
+        """Make a ledger at `path`, which must be free or an empty directory, and its key."""
+        body = {"name": request.line("name", name), "software": SOFTWARE}
+        where = Path(path)
+        directory.make(where)
+        key_file = keys.make(secrets.token_bytes(16))
+        log = _log(where, key_file.key.chain, (), clock, sync)
+        record = log.found(body, key_file.key)
+        keys.pin(key_file, record.seq, record.digest)
+        return cls(where, log)
 
     @classmethod
     def open(
         cls,
         path: str | os.PathLike[str],
         *,
-        keys: Iterable[str | os.PathLike[str]] = (),
-        clock: Clock = ...,  # unix milliseconds
-        sync: Callable[[int], None] = ...,  # os.fsync
-        progress: Progress | None = None,  # called with the count of replayed records
+        keys: Paths = (),
+        clock: Callable[[], int] = _now,
+        sync: Callable[[int], None] = os.fsync,
+        progress: Callable[[int], None] | None = None,
     ) -> Self:
-        """Open a ledger for append."""
-        raise NotImplementedError
+        """Open a ledger for append, and read what was appended since this host last did.
+
+        `keys` are key files or folders of them, beside `CARDCHAIN_KEY` and the state directory.
+        `clock` gives unix milliseconds; `sync` makes a file descriptor durable; `progress` is told
+        the count of records while a lost index is made anew.
+
+        Raises:
+            NotALedger: There is none at `path`.
+            BrokenLedger: Its files are not what this software wrote.
+            RolledBack, Copied: It is not the ledger that this host remembers.
+            KeyMissing, LooseMode, LockTimeout, NoStateDirectory, StoreFailed: The host.
+
+        """
+        return cls._open(Path(path), keys, clock, sync, progress=progress)
 
     @classmethod
-    def adopt(cls, path: str | os.PathLike[str], *, keys: Iterable[str | os.PathLike[str]] = ()) -> Self:
-        """Open a copied directory and make it the one this host writes to."""
-        raise NotImplementedError
+    def adopt(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        keys: Paths = (),
+        clock: Callable[[], int] = _now,
+    ) -> Self:
+        """Open a copy of a ledger, and make this directory the one that this host appends to."""
+        return cls._open(Path(path), keys, clock, os.fsync, adopt=True)
+
+    @classmethod
+    def _open(
+        cls,
+        path: Path,
+        key_paths: Paths,
+        clock: Callable[[], int],
+        sync: Callable[[int], None],
+        *,
+        progress: Callable[[int], None] | None = None,
+        adopt: bool = False,
+    ) -> Self:
+        given = tuple(map(Path, key_paths))
+        log = _log(path, None, given, clock, sync, progress=progress, adopt=adopt)
+        ledger = cls(path, log)
+        try:
+            log.run(lambda turn: None)
+        except BaseException:
+            log.close()
+            raise
+        return ledger
 
     def __enter__(self) -> Self:
-        raise NotImplementedError
+        """Give the ledger itself."""
+        return self
 
     def __exit__(self, *_: object) -> None:
-        raise NotImplementedError
+        """Close it."""
+        self.close()
 
     def close(self) -> None:
         """Let go of all files."""
-        raise NotImplementedError
+        self._log.close()
+
+    @property
+    def chain(self) -> bytes:
+        """The 16 bytes that name this ledger."""
+        return self._log.chain
+
+    # The life of a card
 
     def issue(
         self,
@@ -63,7 +156,20 @@ class Ledger:
         presented: Opening | None = None,
         runtime: Mapping[str, str] | None = None,
     ) -> IssuedCard:
-        raise NotImplementedError
+        """Issue a card, or give the one that stands for the same ask already (spec §2.6).
+
+        `presented` is the exact text that a channel puts before the approver, if it is not
+        `IssuedCard.text`.
+
+        Raises:
+            Refused: The step has another card that this one does not supersede rightly.
+
+        """
+        if not isinstance(proposal, Proposal):
+            raise ProposalInvalid("proposal", "expected a Proposal")
+        shown = request.openings(presented=presented)
+        told = request.runtime(runtime)
+        return self._answer(lambda turn: lifecycle.issue(turn, proposal, shown, told))
 
     def resolve(
         self,
@@ -79,22 +185,72 @@ class Ledger:
         presented: Opening | None = None,
         response: Opening | None = None,
     ) -> Record:
-        raise NotImplementedError
+        """Take the decision of an approver, `"approve"` or `"reject"`, about what they echoed.
+
+        `echo` is the hash that stood before the approver, `target` the card that the request was
+        about, by its path, button or thread. The same decision again gives the first record.
+
+        Raises:
+            Refused: The decision does not count; the card stays as it was.
+
+        """
+        who = _approver(request.person("approver", approver), assurance, evidence)
+        asked = {
+            "echo": request.card_hash("echo", echo),
+            "decision": request.one_of("decision", decision, DECISIONS),
+            "channel": request.line("channel", channel),
+            **_given(
+                target=None if target is None else request.card_hash("target", target),
+                approver=who,
+            ),
+        }
+        kept = request.openings(
+            note=request.text("note", note), presented=presented, response=response
+        )
+        return self._answer(lambda turn: lifecycle.resolve(turn, asked, kept))
 
     def withdraw(
         self,
         echo: Hash,
         *,
         by: str | None,
-        reason: str,  # revoked | cancelled
+        reason: str,
         target: Hash | None = None,
         channel: str | None = None,
         note: str | None = None,
     ) -> Record:
-        raise NotImplementedError
+        """Withdraw an open card or a grant that is not spent: `"revoked"` or `"cancelled"`.
+
+        Raises:
+            Refused: It cannot be withdrawn any more, or the echo is not of this card.
+
+        """
+        who = request.person("by", by)
+        asked = {
+            "echo": request.card_hash("echo", echo),
+            **_given(
+                target=None if target is None else request.card_hash("target", target),
+                approver=_approver(who, "label", None),
+                channel=None if channel is None else request.line("channel", channel),
+            ),
+        }
+        why = request.one_of("reason", reason, WITHDRAWALS)
+        kept = request.openings(note=request.text("note", note))
+        return self._answer(lambda turn: lifecycle.withdraw(turn, asked, why, kept))
 
     def dispatch(self, card: Hash, facts: Facts) -> Ticket:
-        raise NotImplementedError
+        """Spend the grant of a card, immediately before the effect, if the facts still agree.
+
+        `facts` are built from the call that is about to run, never from the card.
+
+        Raises:
+            Refused: Nothing may run. At a `mismatch` its `pointers` say where the facts differ.
+
+        """
+        if not isinstance(facts, Facts):
+            raise ProposalInvalid("facts", "expected Facts")
+        target = request.card_hash("card", card)
+        return self._answer(lambda turn: lifecycle.dispatch(turn, target, facts))
 
     def settle(
         self,
@@ -104,33 +260,154 @@ class Ledger:
         by: str | None = None,
         receipt_digest: bytes | None = None,
     ) -> Record:
-        raise NotImplementedError
+        """Record how a dispatched call ended: `"succeeded"`, `"failed"` or `"unknown"`.
+
+        Raises:
+            Refused: Nothing was dispatched, or the outcome is known already.
+
+        """
+        target = request.card_hash("card", card)
+        said = {
+            "outcome": request.one_of("outcome", outcome, OUTCOMES),
+            **_given(
+                by=None if by is None else request.named("by", by),
+                receipt_digest=None
+                if receipt_digest is None
+                else request.digest("receipt_digest", receipt_digest),
+            ),
+        }
+        return self._answer(lambda turn: lifecycle.settle(turn, target, said))
+
+    # The ledger itself
 
     def clock_reset(self, *, by: str, reason: str) -> Record:
-        raise NotImplementedError
+        """Record that the clock went back; every open card and unspent grant ends (spec §5)."""
+        body = {"by": request.named("by", by), "reason": request.one_of("reason", reason, RESETS)}
+
+        def reset(turn: Turn) -> Record:
+            now, was = self._log.clock(), turn.covered.at
+            if now >= was:
+                raise ProposalInvalid(
+                    "clock", f"it reads {now} ms, not before the last record, {was} ms"
+                )
+            return turn.append("clock_reset", None, {"was": was, **body}, at=now)
+
+        return self._log.run(reset)
 
     def rotate(self) -> Record:
-        """Make a new key and put it in force (spec §4.2)."""
-        raise NotImplementedError
+        """Make a new key, and put it in force from the next record on (spec §4.2)."""
+        new = keys.make(self.chain)
+
+        def rekey(turn: Turn) -> Record:
+            old, end = turn.covered, turn.covered.end
+            proof = rekey_proof(new.key, seq=end.seq, prev=old.digest, old_kid=old.kid)
+            return turn.append("rekeyed", None, {"kid": new.key.kid, "proof": proof})
+
+        record = self._log.run(rekey)
+        keys.pin(new, record.seq, record.digest)
+        return record
 
     def export(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Exported:
-        raise NotImplementedError
+        """Write the whole ledger to one file, which appears only when it is complete (spec §7.2).
+
+        Raises:
+            AlreadyThere: Something stands at `path`, and `overwrite` is false.
+            BrokenLedger: A record does not hold. No file is left.
+
+        """
+        return export.write(Path(path), self.records(), overwrite=overwrite)
+
+    # Reading
 
     def find(self, prefix: str) -> bytes:
-        """Give the hash of the one issued card that begins so: UnknownCard, AmbiguousPrefix."""
-        raise NotImplementedError
+        """Give the hash of the one card that begins with 1 to 64 digits.
+
+        Raises:
+            UnknownCard, AmbiguousPrefix: There is none, or more than one.
+
+        """
+        return self._log.run(lambda turn: reading.find(turn, prefix))
 
     def card(self, card: Hash, *, now: int | None = None) -> CardStatus:
-        raise NotImplementedError
+        """Give a card as it is now, or at a time in unix milliseconds; `UnknownCard` if none."""
+        card_hash = request.card_hash("card", card)
+        return self._log.run(lambda turn: reading.status_of(turn, card_hash, turn.time(now)))
 
     def events(self, card: Hash) -> tuple[Record, ...]:
-        raise NotImplementedError
+        """Give every record about a card in order, refusals too; `UnknownCard` if none."""
+        card_hash = request.card_hash("card", card)
+        return self._log.run(lambda turn: reading.events(turn, card_hash))
 
     def records(self, start: int = 0) -> Iterator[Record]:
-        raise NotImplementedError
+        """Yield the records from seq `start` to the last one appended before the call."""
+        end = self._log.run(lambda turn: turn.covered.end.seq)
+        return reading.records(self._log, start, end)
 
     def pending(self, now: int | None = None) -> tuple[CardStatus, ...]:
-        raise NotImplementedError
+        """Give the cards that wait for a decision, oldest first."""
+        return self._log.run(lambda turn: reading.pending(turn, turn.time(now)))
 
     def status(self) -> Status:
-        raise NotImplementedError
+        """Give the ledger at a glance."""
+        return self._log.run(lambda turn: reading.status(turn, self._log, turn.time(None)))
+
+    def _answer(self, body: Callable[[Turn], T | Refused]) -> T:
+        """Give the answer of a gate, or raise its refusal, when it is durable."""
+        answer = self._log.run(body)
+        if isinstance(answer, Refused):
+            raise answer
+        return answer
+
+
+def _log(
+    path: Path,
+    chain: bytes | None,
+    key_paths: tuple[Path, ...],
+    clock: Callable[[], int],
+    sync: Callable[[int], None],
+    *,
+    progress: Callable[[int], None] | None = None,
+    adopt: bool = False,
+) -> Log:
+    """Put a log together; without `chain`, the first record says which it is."""
+    store = FileStore(path, next_length, sync=sync)
+    named = _chain_of(store) if chain is None else chain
+    return Log(
+        path,
+        named,
+        store,
+        state_directory(named),
+        lambda: keys.find_keys(named, key_paths),
+        clock,
+        progress=progress,
+        adopt=adopt,
+    )
+
+
+def _chain_of(store: FileStore) -> bytes:
+    raw = store.at(ORIGIN)
+    if raw is None:
+        reason = "no whole record at the beginning; was init interrupted?"
+        raise BrokenLedger(store.place(0), 0, 0, reason)
+    try:
+        return decode(raw).chain
+    except Malformed as error:
+        raise BrokenLedger(store.place(0), 0, 0, error.reason) from error
+
+
+def _approver(who: str | None, assurance: str, evidence: Evidence | None) -> dict[str, Any] | None:
+    """Give what a body says of who decided; `signed` is reserved (spec §8.3)."""
+    request.one_of("assurance", assurance, ASSURANCES)
+    if who is None:
+        return None
+    approver: dict[str, Any] = {"id": who, "assurance": assurance}
+    if evidence is not None:
+        approver["evidence"] = {
+            "type": request.line("evidence/type", evidence.type),
+            "digest": request.digest("evidence/digest", evidence.digest),
+        }
+    return approver
+
+
+def _given(**members: Any) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if value is not None}

@@ -1,4 +1,4 @@
-"""What a store of records promises; it knows no cards, no keys and no chain (spec §7.1).
+"""What a store of records promises; it knows no cards, no keys and no chain (spec §7).
 
 A store holds one sequence of records. Whoever appends is alone while the tail is held; the bytes
 are durable only after `Store.sync`, which is called when the tail is no longer held, so that the
@@ -7,16 +7,47 @@ next writer need not wait for the disk.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
+
+from ledger.errors import LedgerError
+from ledger.hidden import shown
 
 Framing = Callable[[bytes, int], int | None]
 """Gives the length of the record that begins at an offset of a buffer, None if it is cut short.
 
-It raises `ledger.errors.Malformed` where no record can begin.
+It raises `Malformed` where no record can begin.
 """
+
+CHUNK = 1_048_576
+
+
+class NotALedger(LedgerError):
+    """There is no ledger at this path."""
+
+    exit_status = 2
+
+    def __init__(self, path: Path, reason: str) -> None:
+        """Take the path, and a safe reason."""
+        name = shown(str(path))
+        super().__init__(f"{name}: no ledger: {reason}", f"make one with: cardchain init {name}")
+        self.path = path
+        self.reason = reason
+
+
+class AlreadyThere(LedgerError):
+    """Something stands where a ledger or a file was to be made; it was left as it is."""
+
+    exit_status = 2
+    hint = "choose another path; nothing was changed"
+
+    def __init__(self, path: Path) -> None:
+        """Take the path."""
+        super().__init__(f"{shown(str(path))}: something is there already")
+        self.path = path
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -33,42 +64,60 @@ ORIGIN = Position(0, 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One record as it is stored, where it begins, and where the next one would."""
+    """One record as it is stored, where it begins, and where the next one may."""
 
     position: Position
     end: Position
     data: bytes
 
 
-class Tail(Protocol):
-    """The end of the store, held by one writer at a time."""
+@dataclass(frozen=True, slots=True)
+class TornBytes:
+    """Bytes that were moved aside because no record could be made of them (spec §7.4)."""
 
-    def read(self, start: Position) -> Iterator[Stored]:
+    length: int
+    sha256: bytes
+
+
+class Tail(Protocol):
+    """The end of a store, held by one writer at a time."""
+
+    def read(self, start: Position) -> Generator[Stored, None, None]:
         """Yield the whole records from `start` on, up to the first bytes that are not one."""
 
     def rest(self, end: Position) -> bytes:
-        """Give all bytes behind `end`, of its segment and of every later one."""
-
-    def append(self, end: Position, data: bytes) -> Stored:
-        """Write one record at `end`, which must be where the store ends; not yet durable.
+        """Give the bytes behind `end`.
 
         Raises:
-            Dead: The bytes could not be written whole. The store must be opened again.
+            BrokenLedger: They are not the last ones of the store, so no crash left them.
 
         """
 
-    def quarantine(self, end: Position) -> None:
-        """Move all bytes behind `end` aside, durably, and end the store there."""
+    def append(self, end: Position, data: bytes) -> Stored:
+        """Write one record at `end`, where the store must end; it is not durable yet.
+
+        Raises:
+            StoreFailed: The bytes could not be written whole. The store must be opened again.
+
+        """
+
+    def set_aside(self, end: Position) -> tuple[TornBytes, ...]:
+        """Move all bytes behind `end` aside, durably, and end the store there.
+
+        Gives everything that was ever set aside at this end, so that a crash half-way loses no
+        account of it.
+        """
 
 
 class Store(Protocol):
     """A durable sequence of records."""
 
     def exclusive(self) -> AbstractContextManager[Tail]:
-        """Hold the tail, alone among all processes and threads.
+        """Hold the tail, alone among all threads and processes.
 
         Raises:
             LockTimeout: Another writer holds it for too long. Nothing was written.
+            Dead: A write or sync of this object has failed before.
 
         """
 
@@ -76,18 +125,25 @@ class Store(Protocol):
         """Return only when the first `count` records are durable.
 
         Raises:
-            Dead: They may not be. The store must be opened again.
+            StoreFailed: They may not be. The store must be opened again.
+            Dead: A write or sync of this object has failed before.
 
         """
 
-    def read(self, start: Position) -> Iterator[Stored]:
+    def read(self, start: Position) -> Generator[Stored, None, None]:
         """Yield the whole records from `start` on without holding the tail."""
 
-    def at(self, position: Position) -> bytes:
-        """Give the record that begins at `position`."""
+    def at(self, position: Position) -> bytes | None:
+        """Give the record that begins at `position`, None if no whole one does."""
 
-    def place(self, position: Position) -> str:
-        """Name the place of a position for people: a file and an offset."""
+    def segments(self) -> tuple[int, ...]:
+        """Give the seq that each segment begins with, in order."""
+
+    def place(self, segment: int) -> str:
+        """Name the file of a segment, for people."""
+
+    def identity(self) -> int:
+        """Give a number that a copy of the store does not share."""
 
     def close(self) -> None:
         """Let go of everything that is open."""

@@ -1,0 +1,61 @@
+"""An export: the bytes of a ledger in one file, whole or not there at all (spec §7.2)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterable
+from pathlib import Path
+
+from ledger.answers import Exported
+from ledger.codec import ZERO, Record
+from ledger.errors import StoreFailed
+from ledger.store.contract import AlreadyThere
+
+
+def write(path: Path, records: Iterable[Record], *, overwrite: bool) -> Exported:
+    """Write the records to `path` with mode 0600, durably, and then give it its name.
+
+    Raises:
+        AlreadyThere: Something stands at `path`, and `overwrite` is false.
+        StoreFailed: The disk refused. `path` is as it was.
+
+    """
+    if not overwrite and os.path.lexists(path):
+        raise AlreadyThere(path)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        exported = _write(part, records)
+        _name(part, path, overwrite=overwrite)
+    except FileExistsError as error:
+        raise AlreadyThere(path) from error
+    except OSError as error:
+        raise StoreFailed(f"export to {path}: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return exported
+
+
+def _write(part: Path, records: Iterable[Record]) -> Exported:
+    count, size, head = 0, 0, ZERO
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(part, flags, 0o600), "wb") as out:
+        for record in records:
+            out.write(record.raw)
+            count, size, head = count + 1, size + len(record.raw), record.digest
+        out.flush()
+        os.fsync(out.fileno())
+    return Exported(count, size, head)
+
+
+def _name(part: Path, path: Path, *, overwrite: bool) -> None:
+    """Give the finished file its name in one step, and make the name durable."""
+    if overwrite:
+        os.replace(part, path)
+    else:
+        os.link(part, path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

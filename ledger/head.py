@@ -1,0 +1,119 @@
+"""The last record that this host has answered for (architecture.md, host state).
+
+It shows a ledger that was rolled back or copied. It is overwritten in place by one write, without
+a sync: a host that loses power may remember an earlier record, never a later one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ledger.errors import Copied, StoreFailed
+
+FORMAT: Final = "cardchain-head/1"
+SIZE: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """A record this host has answered for: where it begins, and in which directory (by inode).
+
+    `since` is the seq from which this host remembers the ledger.
+    """
+
+    chain: bytes
+    seq: int
+    digest: bytes
+    segment: int
+    offset: int
+    inode: int
+    since: int
+
+
+class HeadFile:
+    """The file that holds one `Head`, shared by all processes of this host."""
+
+    def __init__(self, path: Path, ledger: Path) -> None:
+        """Take the path of the file, made by the first `advance`, and that of the ledger."""
+        self._path = path
+        self._ledger = ledger
+        self._known = -1
+
+    def read(self) -> Head | None:
+        """Give what the file holds, None if it is missing or damaged."""
+        try:
+            with open(self._path, "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_SH)
+                return _parse(file.read(SIZE + 1))
+        except FileNotFoundError:
+            return None
+
+    def advance(self, head: Head) -> None:
+        """Remember `head`, unless a later record is remembered already.
+
+        Raises:
+            Copied: Another directory was adopted in the meantime; this one is the old copy.
+
+        """
+        if head.seq > self._known:
+            self._write(head, adopt=False)
+            self._known = head.seq
+
+    def adopt(self, head: Head) -> None:
+        """Remember `head` in another directory than before; it is never lower than before."""
+        self._write(head, adopt=True)
+
+    def _write(self, head: Head, *, adopt: bool) -> None:
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        try:
+            descriptor = os.open(self._path, flags, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+                old = _parse(os.pread(descriptor, SIZE + 1, 0))
+                if old is not None and old.inode != head.inode and not adopt:
+                    raise Copied(self._ledger)
+                if old is None or old.seq < head.seq or (adopt and old.seq == head.seq):
+                    os.pwrite(descriptor, _format(head), 0)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            raise StoreFailed(f"write to {self._path}: {error.strerror}") from error
+
+
+def _format(head: Head) -> bytes:
+    text = json.dumps(
+        {
+            "format": FORMAT,
+            "chain": head.chain.hex(),
+            "seq": head.seq,
+            "digest": head.digest.hex(),
+            "segment": head.segment,
+            "offset": head.offset,
+            "inode": head.inode,
+            "since": head.since,
+        },
+    ).encode()
+    line = text + b"\n" + hashlib.sha256(text).hexdigest().encode()
+    return line.ljust(SIZE - 1) + b"\n"
+
+
+def _parse(content: bytes) -> Head | None:
+    text, _, checksum = content.partition(b"\n")
+    if hashlib.sha256(text).hexdigest().encode() != checksum.strip():
+        return None
+    found = json.loads(text)
+    return Head(
+        chain=bytes.fromhex(found["chain"]),
+        seq=found["seq"],
+        digest=bytes.fromhex(found["digest"]),
+        segment=found["segment"],
+        offset=found["offset"],
+        inode=found["inode"],
+        since=found["since"],
+    )

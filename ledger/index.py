@@ -1,0 +1,255 @@
+"""What the chain says, kept in SQLite so that no gate needs a replay (architecture.md, host state).
+
+A disposable projection: it holds nothing that one replay of the chain would not give again, but
+for the running counts of refusals that were not recorded. It is used only while the tail of the
+store is held, and each transaction takes it from one record to a later one. It is never evidence.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from ledger.codec import Record
+from ledger.errors import LedgerError, StoreFailed
+from ledger.projection import Card, Flood, State, Step
+from ledger.store.contract import Position, Stored
+
+VERSION: Final = 1
+_CARD = tuple(field.name for field in fields(Card))
+_SCHEMA: Final = f"""
+CREATE TABLE cards ({", ".join(_CARD)}, PRIMARY KEY (hash)) WITHOUT ROWID;
+CREATE INDEX open_cards ON cards (seq) WHERE state = 'OPEN';
+CREATE TABLE steps (task PRIMARY KEY, latest, dispatched) WITHOUT ROWID;
+CREATE TABLE floods (gate, reason, subject, count, PRIMARY KEY (gate, reason, subject))
+    WITHOUT ROWID;
+CREATE TABLE events (card, seq, segment, offset, PRIMARY KEY (card, seq)) WITHOUT ROWID;
+CREATE TABLE kids (kid PRIMARY KEY) WITHOUT ROWID;
+CREATE TABLE covered (seq, digest, at, kid, segment, offset, size, reset);
+PRAGMA user_version = {VERSION};
+"""
+_GIVE_CARD: Final = f"SELECT {', '.join(_CARD)} FROM cards"
+_PUT_CARD: Final = f"INSERT OR REPLACE INTO cards VALUES ({', '.join('?' * len(_CARD))})"
+
+
+class IndexContradicts(LedgerError):
+    """The index is damaged, or is not of this chain: it is made anew by a replay."""
+
+    hint = "open the ledger again; it replays the chain once"
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """The last record that the index covers, where it stands, and the kid in force after it."""
+
+    position: Position
+    size: int
+    digest: bytes
+    at: int
+    kid: bytes
+
+    @property
+    def end(self) -> Position:
+        """Where the record after it may begin."""
+        position = self.position
+        return Position(position.seq + 1, position.segment, position.offset + self.size)
+
+
+class Index:
+    """The views of one chain on disk, shared by all processes of this host."""
+
+    def __init__(self, path: Path) -> None:
+        """Open the file, or make it, while the tail is held; one that is no index is replaced."""
+        self._path = path
+        self._open()
+
+    def _open(self) -> None:
+        self._pid = os.getpid()
+        try:
+            self._connect()
+        except sqlite3.DatabaseError:
+            try:
+                self.remove()
+                self._connect()
+            except (sqlite3.Error, OSError) as error:
+                raise StoreFailed(f"index {self._path}: {error}") from error
+
+    def _connect(self) -> None:
+        if not self._path.exists():
+            flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+            os.close(os.open(self._path, flags, 0o600))
+        self._database = sqlite3.connect(
+            self._path,
+            timeout=30,
+            isolation_level=None,
+            check_same_thread=False,
+            cached_statements=64,
+        )
+        self._database.execute("PRAGMA journal_mode = WAL")
+        self._database.execute("PRAGMA synchronous = NORMAL")
+        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            self._database.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
+        elif version != VERSION:
+            raise sqlite3.DatabaseError(f"version {version}")
+
+    def remove(self) -> None:
+        """Forget everything, and the file with it."""
+        self._database.close()
+        for suffix in ("", "-wal", "-shm"):
+            Path(f"{self._path}{suffix}").unlink(missing_ok=True)
+
+    def renew(self) -> None:
+        """Begin again with an empty file."""
+        self.remove()
+        self._open()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if os.getpid() == self._pid:
+            self._database.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes of a block together, or none."""
+        if os.getpid() != self._pid:
+            _PARENTS.append(self._database)
+            self._open()
+        self._run("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            if self._database.in_transaction:
+                self._database.rollback()
+            raise
+        self._run("COMMIT")
+
+    # What is covered
+
+    def covered(self) -> Covered | None:
+        """Give the last record covered, None if there is none yet."""
+        row = self._one("SELECT seq, segment, offset, size, digest, at, kid FROM covered")
+        if row is None:
+            return None
+        seq, segment, offset, size, digest, at, kid = row
+        return Covered(Position(seq, segment, offset), size, digest, at, kid)
+
+    def cover(self, stored: Stored, record: Record, kid: bytes) -> Covered:
+        """Cover the record after the last; `kid` is the one in force from the next record on."""
+        position, size = stored.position, len(stored.data)
+        place = (position.seq, position.segment, position.offset)
+        self._run("INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?)", record.card or b"", *place)
+        values = (record.digest, record.at, kid, *place, size)
+        if position.seq == 0:
+            self._run("INSERT INTO covered VALUES (?4, ?1, ?2, ?3, ?5, ?6, ?7, NULL)", *values)
+        else:
+            self._run(
+                "UPDATE covered SET digest = ?1, at = ?2, kid = ?3, seq = ?4, segment = ?5, "
+                "offset = ?6, size = ?7",
+                *values,
+            )
+        return Covered(position, size, record.digest, record.at, kid)
+
+    def was_in_force(self, kid: bytes) -> bool:
+        """Tell whether a kid was ever in force."""
+        return self._one("SELECT 1 FROM kids WHERE kid = ?", kid) is not None
+
+    def put_kid(self, kid: bytes) -> None:
+        """Keep that a kid came into force."""
+        self._run("INSERT OR IGNORE INTO kids VALUES (?)", kid)
+
+    # Views, for `projection.fold` and `gate`
+
+    def card(self, card: bytes) -> Card | None:
+        """Give a card by its hash."""
+        row = self._one(f"{_GIVE_CARD} WHERE hash = ?", card)
+        return _card(row) if row else None
+
+    def step(self, task: bytes) -> Step | None:
+        """Give a step by its task digest."""
+        row = self._one("SELECT latest, dispatched FROM steps WHERE task = ?", task)
+        return Step(*row) if row else None
+
+    def last_reset(self) -> int | None:
+        """Give the seq of the last `clock_reset`."""
+        row = self._one("SELECT reset FROM covered")
+        return row[0] if row else None
+
+    def refusals(self, flood: Flood) -> int:
+        """Give the running count of refusals."""
+        row = self._one(
+            "SELECT count FROM floods WHERE gate = ? AND reason = ? AND subject = ?",
+            *astuple(flood),
+        )
+        return row[0] if row else 0
+
+    def put_card(self, card: Card) -> None:
+        """Keep a card."""
+        self._run(_PUT_CARD, *(getattr(card, name) for name in _CARD))
+
+    def put_step(self, task: bytes, step: Step) -> None:
+        """Keep a step."""
+        self._run("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", task, *astuple(step))
+
+    def put_reset(self, seq: int) -> None:
+        """Keep the seq of the last `clock_reset`."""
+        self._run("UPDATE covered SET reset = ?", seq)
+
+    def put_refusals(self, flood: Flood, count: int) -> None:
+        """Keep a running count of refusals."""
+        self._run("INSERT OR REPLACE INTO floods VALUES (?, ?, ?, ?)", *astuple(flood), count)
+
+    # Looking things up
+
+    def cards_from(self, first: bytes, last: bytes) -> list[bytes]:
+        """Give the hashes of the issued cards from `first` to `last`, both included."""
+        rows = self._all("SELECT hash FROM cards WHERE hash BETWEEN ? AND ?", first, last)
+        return [row[0] for row in rows]
+
+    def open_cards(self) -> list[Card]:
+        """Give the cards that nobody decided, in the order in which they were issued."""
+        return [_card(row) for row in self._all(f"{_GIVE_CARD} WHERE state = 'OPEN' ORDER BY seq")]
+
+    def events(self, card: bytes) -> list[Position]:
+        """Give where the events of a card stand, in order, refusals too."""
+        rows = self._all(
+            "SELECT seq, segment, offset FROM events WHERE card = ? ORDER BY seq", card
+        )
+        return [Position(*row) for row in rows]
+
+    def event(self, card: bytes, seq: int) -> Position | None:
+        """Give where one event of a card stands."""
+        row = self._one(
+            "SELECT seq, segment, offset FROM events WHERE card = ? AND seq = ?", card, seq
+        )
+        return Position(*row) if row else None
+
+    def _run(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        try:
+            return self._database.execute(statement, values)
+        except sqlite3.Error as error:
+            raise IndexContradicts(f"index: {error}") from error
+
+    def _one(self, statement: str, *values: Any) -> tuple[Any, ...] | None:
+        row: tuple[Any, ...] | None = self._run(statement, *values).fetchone()
+        return row
+
+    def _all(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+        return self._run(statement, *values).fetchall()
+
+
+_PARENTS: list[sqlite3.Connection] = []
+"""Connections of a parent process: a child must neither use nor close them."""
+
+
+def _card(row: tuple[Any, ...]) -> Card:
+    values = dict(zip(_CARD, row, strict=True))
+    try:
+        return Card(**{**values, "state": State(values["state"])})
+    except ValueError as error:
+        raise IndexContradicts("index: a card with an unknown state") from error

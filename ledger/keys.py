@@ -1,0 +1,213 @@
+"""Key files: the secrets that tag the records of a chain (spec §4.3).
+
+A secret is made by `init` and `rotate` only, stands in one file of mode 0600, and is never
+printed, logged or put into an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import secrets
+import stat
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from ledger.chain import Key
+from ledger.errors import KeyMissing, LedgerError, LooseMode, StoreFailed
+from ledger.hidden import shown
+from ledger.state import state_directory
+
+FORMAT: Final = "cardchain-key/1"
+VARIABLE: Final = "CARDCHAIN_KEY"
+_HEX = re.compile(r"(?:[0-9a-f]{2})*")
+
+
+class KeyFileUnusable(LedgerError):
+    """A key file is not one (spec §4.3)."""
+
+    hint = "restore the key file; a key cannot be made from anything else"
+
+    def __init__(self, path: Path, reason: str) -> None:
+        """Take the file, and a safe reason that holds nothing of its content."""
+        super().__init__(f"key file {shown(str(path))}: {reason}")
+        self.path = path
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Pin:
+    """The record that introduced a key: its seq and chain digest."""
+
+    seq: int
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFile:
+    """A key, the record that introduced it if that is known, and the file it was read from."""
+
+    path: Path
+    key: Key
+    pin: Pin | None = None
+
+
+class KeyRing:
+    """The keys of one chain that this host has, by kid (spec §4.1)."""
+
+    def __init__(self, chain: bytes, files: Iterable[KeyFile]) -> None:
+        """Take the key files of all sources; those of other chains are left out."""
+        self.chain = chain
+        self._files = {file.key.kid: file for file in files if file.key.chain == chain}
+
+    def find(self, kid: bytes) -> Key:
+        """Give the key of a kid, or raise `KeyMissing`."""
+        if (file := self._files.get(kid)) is None:
+            raise KeyMissing(self.chain, kid)
+        return file.key
+
+    def files(self) -> tuple[KeyFile, ...]:
+        """Give the key files, in the order of their pins, unpinned ones last."""
+        return tuple(
+            sorted(
+                self._files.values(),
+                key=lambda file: (file.pin is None, file.pin.seq if file.pin else 0, file.key.kid),
+            ),
+        )
+
+    def add(self, file: KeyFile) -> None:
+        """Take in a key that was made just now."""
+        self._files[file.key.kid] = file
+
+
+def find_keys(
+    chain: bytes,
+    given: Iterable[Path] = (),
+    environ: Mapping[str, str] = os.environ,
+) -> KeyRing:
+    """Gather the keys of a chain from files or folders given, `CARDCHAIN_KEY`, and the state."""
+    sources = [*given]
+    if value := environ.get(VARIABLE):
+        sources.append(Path(value))
+    own = state_directory(chain, environ) / "keys"
+    if own.is_dir():
+        sources.append(own)
+    return KeyRing(chain, [read(path) for source in sources for path in _members(source)])
+
+
+def make(chain: bytes, environ: Mapping[str, str] = os.environ) -> KeyFile:
+    """Make a new key of a chain, durable in the state directory before it is used."""
+    key = Key.of(chain, secrets.token_bytes(32))
+    folder = state_directory(chain, environ) / "keys"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StoreFailed(f"key folder {folder}: {error.strerror}") from error
+    file = KeyFile(folder / f"{key.kid.hex()}.json", key)
+    write(file)
+    return file
+
+
+def pin(file: KeyFile, seq: int, digest: bytes) -> None:
+    """Name, in a key file, the durable record that introduced the key."""
+    write(replace(file, pin=Pin(seq, digest)))
+
+
+def write(file: KeyFile) -> None:
+    """Write a key file with mode 0600, whole or not at all, and durably."""
+    part = file.path.with_suffix(f".{secrets.token_hex(4)}.part")
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+        with os.fdopen(descriptor, "wb") as out:
+            os.fchmod(out.fileno(), 0o600)
+            out.write(_format(file))
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(part, file.path)
+        folder = os.open(file.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise StoreFailed(f"write key file {file.path}: {error.strerror}") from error
+
+
+def read(path: Path) -> KeyFile:
+    """Read a key file.
+
+    Raises:
+        LooseMode: Others can read or write it.
+        KeyFileUnusable: It does not have exactly the members of a key file, or its kid does not
+            follow from its chain and secret.
+
+    """
+    try:
+        with open(path, "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            text = file.read(4097)
+    except OSError as error:
+        raise KeyFileUnusable(path, error.strerror or "it cannot be read") from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise LooseMode(path, stat.S_IMODE(mode), 0o600)
+    return _parse(path, text)
+
+
+def _members(source: Path) -> list[Path]:
+    return sorted(source.glob("*.json")) if source.is_dir() else [source]
+
+
+def _format(file: KeyFile) -> bytes:
+    document: dict[str, Any] = {
+        "format": FORMAT,
+        "chain": file.key.chain.hex(),
+        "kid": file.key.kid.hex(),
+        "secret": file.key.secret.hex(),
+    }
+    if file.pin is not None:
+        document["pin"] = {"seq": file.pin.seq, "digest": file.pin.digest.hex()}
+    return json.dumps(document, indent=2).encode() + b"\n"
+
+
+def _parse(path: Path, text: bytes) -> KeyFile:
+    try:
+        document = json.loads(text, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise KeyFileUnusable(path, "not a JSON object with each name once") from None
+    if not isinstance(document, dict):
+        raise KeyFileUnusable(path, "not a JSON object")
+    if set(document) - {"pin"} != {"format", "chain", "kid", "secret"}:
+        raise KeyFileUnusable(path, "expected exactly format, chain, kid, secret and perhaps pin")
+    if document["format"] != FORMAT:
+        raise KeyFileUnusable(path, f"format is not {FORMAT}")
+    key = Key.of(_hex(path, document, "chain", 16), _hex(path, document, "secret", 32))
+    if _hex(path, document, "kid", 8) != key.kid:
+        raise KeyFileUnusable(path, "the kid does not follow from chain and secret")
+    return KeyFile(path, key, _pin(path, document["pin"]) if "pin" in document else None)
+
+
+def _pin(path: Path, value: Any) -> Pin:
+    if not isinstance(value, dict) or set(value) != {"seq", "digest"}:
+        raise KeyFileUnusable(path, "pin: expected exactly seq and digest")
+    seq = value["seq"]
+    if type(seq) is not int or not 0 <= seq < 2**53:
+        raise KeyFileUnusable(path, "pin: seq is not an integer from 0 to 2^53 - 1")
+    return Pin(seq, _hex(path, value, "digest", 32))
+
+
+def _hex(path: Path, document: Mapping[str, Any], name: str, size: int) -> bytes:
+    value = document[name]
+    if not isinstance(value, str) or len(value) != 2 * size or not _HEX.fullmatch(value):
+        raise KeyFileUnusable(path, f"{name}: expected {2 * size} lower-case hexadecimal digits")
+    return bytes.fromhex(value)
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    document = dict(pairs)
+    if len(document) != len(pairs):
+        raise ValueError
+    return document

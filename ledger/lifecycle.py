@@ -1,0 +1,190 @@
+"""The steps in the life of a card: each asks its gate, and appends what follows (spec §6).
+
+Every function here runs while its `Turn` holds the ledger. It gives its answer, or the refusal
+that was recorded instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ledger import gate, request
+from ledger.answers import IssuedCard, Opening, Ticket
+from ledger.codec import Record
+from ledger.envelope import (
+    Envelope,
+    Facts,
+    Proposal,
+    differing_pointers,
+    parse,
+    project,
+    rebuild,
+    same_ask,
+)
+from ledger.errors import Refused
+from ledger.log import Turn
+from ledger.projection import Card, Flood
+from ledger.render import render_card_text
+
+Body = Mapping[str, Any]
+Openings = Mapping[str, Opening]
+
+
+def issue(
+    turn: Turn, proposal: Proposal, shown: Openings, runtime: Body | None
+) -> IssuedCard | Refused:
+    """Issue a card, or give the one that stands for the same ask (spec §2.6)."""
+    envelope = project(proposal, turn.at // 1000)
+    if standing := _standing(turn, envelope, proposal):
+        return standing
+    task = {"task": envelope.task_digest}
+    openings = {"envelope": envelope.bytes}
+    if reason := gate.issue(turn.views, turn.at, envelope):
+        if turn.views.card(envelope.card_hash) is not None:
+            return _unrecorded("issue", reason, turn, envelope)
+        return _refuse(turn, "issue", reason, envelope.card_hash, task, openings)
+    body = task | {"not_after": envelope.not_after} | _bound(shown)
+    for name in ("grant_ttl", "supersedes"):
+        if (value := getattr(envelope, name)) is not None:
+            body[name] = value
+    if runtime is not None:
+        body["runtime"] = runtime
+    record = turn.append("issued", envelope.card_hash, body, openings | _data(shown))
+    return _issued(envelope, record)
+
+
+def resolve(turn: Turn, asked: Body, kept: Openings) -> Record | Refused:
+    """Take a decision about the card that was echoed (spec §6.3, §6.5)."""
+    echo, target, approver = asked["echo"], asked.get("target"), asked.get("approver")
+    who = approver["id"] if approver else None
+    card = turn.views.card(echo)
+    reason = gate.resolve(turn.views, turn.at, echo, target, who)
+    if card is not None and reason is None:
+        body = {"of": card.last, **asked, **_bound(kept)}
+        return turn.append("resolved", card.hash, body, _with_envelope(turn, card, kept))
+    if card is not None and card.resolved_seq is not None and reason == "already_resolved":
+        response = kept["response"].digest if "response" in kept else None
+        if gate.repeats(turn.views, turn.at, card, asked["decision"], who, response):
+            return turn.record(card.hash, card.resolved_seq)
+    return _refuse_about(turn, "resolve", reason, target, echo, asked)
+
+
+def withdraw(turn: Turn, asked: Body, why: str, kept: Openings) -> Record | Refused:
+    """Withdraw the card that was echoed (spec §6.3)."""
+    echo, target, approver = asked["echo"], asked.get("target"), asked.get("approver")
+    who = approver["id"] if approver else None
+    card = turn.views.card(echo)
+    reason = gate.withdraw(turn.views, turn.at, echo, target, who)
+    if card is None or reason is not None:
+        return _refuse_about(turn, "withdraw", reason, target, echo, asked)
+    body = {"of": card.last, "echo": echo, "reason": why, "by": who, **_bound(kept)}
+    return turn.append("withdrawn", card.hash, body, _with_envelope(turn, card, kept))
+
+
+def dispatch(turn: Turn, target: bytes, facts: Facts) -> Ticket | Refused:
+    """Spend a grant if the envelope rebuilt from the facts of now is the approved one (§2.4)."""
+    card = turn.views.card(target)
+    if card is None:
+        reason = gate.dispatch(turn.views, turn.at, target, None)
+        return _refuse_about(turn, "dispatch", reason, None, target, {"target": target})
+    envelope = parse(turn.envelope(card))
+    rebuilt = rebuild(envelope, facts)
+    reason = gate.dispatch(turn.views, turn.at, target, rebuilt.card_hash)
+    if reason == "mismatch":
+        return _mismatch(turn, card, envelope, rebuilt)
+    if reason is not None:
+        return _refuse_about(turn, "dispatch", reason, None, target, {})
+    body = {"of": card.last, "rebuilt": target}
+    record = turn.append("dispatched", target, body, {"envelope": envelope.bytes})
+    return Ticket(target, envelope.arguments_bytes, envelope.effect_key, record)
+
+
+def settle(turn: Turn, target: bytes, said: Body) -> Record | Refused:
+    """Record how a dispatched call ended (spec §6.3)."""
+    card = turn.views.card(target)
+    reason = gate.settle(turn.views, target, said["outcome"])
+    if card is None:
+        return _refuse_about(turn, "settle", reason, None, target, {"target": target})
+    if reason is not None:
+        return _refuse_about(turn, "settle", reason, None, target, {})
+    body = {"of": card.last, **said}
+    return turn.append("settled", target, body, _with_envelope(turn, card, {}))
+
+
+def _standing(turn: Turn, envelope: Envelope, proposal: Proposal) -> IssuedCard | None:
+    """Give the latest card of the step if it stands and holds the same ask."""
+    step = turn.views.step(envelope.task_digest)
+    latest = turn.views.card(step.latest) if step else None
+    if latest is None or not gate.stands(turn.views, turn.at, latest):
+        return None
+    turn.last_event(latest)
+    standing = parse(turn.envelope(latest))
+    if not same_ask(standing, proposal):
+        return None
+    return _issued(standing, turn.record(latest.hash, latest.seq))
+
+
+def _issued(envelope: Envelope, record: Record) -> IssuedCard:
+    return IssuedCard(envelope, record, render_card_text(envelope))
+
+
+def _mismatch(turn: Turn, card: Card, envelope: Envelope, rebuilt: Envelope) -> Refused:
+    body = {"of": card.last, "rebuilt": rebuilt.card_hash}
+    openings = {"envelope": envelope.bytes, "rebuilt": rebuilt.bytes}
+    pointers = differing_pointers(envelope, rebuilt)
+    return _refuse(turn, "dispatch", "mismatch", card.hash, body, openings, pointers)
+
+
+def _refuse_about(
+    turn: Turn, at_gate: str, reason: str | None, target: bytes | None, echo: bytes, asked: Body
+) -> Refused:
+    """Refuse a request about the card that was asked about: the target, else the echo."""
+    assert reason is not None  # each gate refuses a card that was not issued
+    card = (turn.views.card(target) if target else None) or turn.views.card(echo)
+    if card is None:
+        return _refuse(turn, at_gate, reason, None, asked)
+    openings = _with_envelope(turn, card, {})
+    return _refuse(turn, at_gate, reason, card.hash, {"of": card.last, **asked}, openings)
+
+
+def _refuse(
+    turn: Turn,
+    at_gate: str,
+    reason: str,
+    card: bytes | None,
+    body: Body,
+    openings: Mapping[str, bytes] | None = None,
+    pointers: tuple[str, ...] = (),
+) -> Refused:
+    """Record a refusal, or only count it where it is one of a flood (spec §6.4)."""
+    flood = Flood(at_gate, reason, body.get("task") or card or b"")
+    count = turn.views.refusals(flood) + 1
+    record = None
+    if gate.recorded(count):
+        counted = {"gate": at_gate, "reason": reason, "count": count, **body}
+        record = turn.append("refused", card, counted, openings)
+    else:
+        turn.views.put_refusals(flood, count)
+    return Refused(at_gate, reason, count=count, record=record, pointers=pointers)
+
+
+def _unrecorded(at_gate: str, reason: str, turn: Turn, envelope: Envelope) -> Refused:
+    """Refuse to issue again, within its second, a card that is over.
+
+    A refusal at this gate must not name a card that was issued, so none can be recorded.
+    """
+    count = turn.views.refusals(Flood(at_gate, reason, envelope.task_digest))
+    return Refused(at_gate, reason, count=count, record=None)
+
+
+def _with_envelope(turn: Turn, card: Card, kept: Openings) -> dict[str, bytes]:
+    return {"envelope": turn.envelope(card), **_data(kept)}
+
+
+def _data(openings: Openings) -> dict[str, bytes]:
+    return {name: opening.data for name, opening in openings.items()}
+
+
+def _bound(openings: Openings) -> dict[str, Any]:
+    return {name: request.bound(opening) for name, opening in openings.items()}

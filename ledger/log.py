@@ -1,0 +1,474 @@
+"""Where the store, the keys, the index and the memory of this host meet: the one way to append.
+
+`Log.run` takes the lock, reads and checks what others appended, lets its caller decide and append,
+lets go of the lock, and returns only when everything that the answer rests on is durable.
+"""
+
+from __future__ import annotations
+
+import hmac
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from ledger.chain import Key, authentic, rekey_proof, seal
+from ledger.codec import ZERO, Event, Record, decode, next_length
+from ledger.errors import (
+    BrokenLedger,
+    ClockWentBack,
+    Copied,
+    KeyMissing,
+    Malformed,
+    RolledBack,
+    StoreFailed,
+)
+from ledger.head import Head, HeadFile
+from ledger.index import Covered, Index, IndexContradicts
+from ledger.keys import KeyRing
+from ledger.projection import Card, State, fold
+from ledger.store.contract import ORIGIN, Position, Store, Stored, Tail
+
+T = TypeVar("T")
+
+HELD_MS: Final = 5_000
+"""How far the clock may go back before the ledger refuses, in milliseconds (spec §5)."""
+
+_PROGRESS_EVERY: Final = 1_000
+
+
+class Unsound(Exception):
+    """A stored record is not the whole, linked and tagged one that must follow."""
+
+
+class Log:
+    """The records of one chain, checked as they are read."""
+
+    def __init__(
+        self,
+        path: Path,
+        chain: bytes,
+        store: Store,
+        state: Path,
+        find_keys: Callable[[], KeyRing],
+        clock: Callable[[], int],
+        *,
+        progress: Callable[[int], None] | None = None,
+        adopt: bool = False,
+    ) -> None:
+        """Take the parts; nothing is read before the first `run`.
+
+        `find_keys` gathers the keys again, since another process may have made one. With `adopt`
+        the directory may be another one than this host wrote to before.
+        """
+        self.path = path
+        self.chain = chain
+        self.store = store
+        self.clock = clock
+        self.warnings: list[str] = []
+        self._state = state
+        self._find_keys = find_keys
+        self.use_keys(find_keys())
+        self._head = HeadFile(state / "head", path)
+        self._progress = progress
+        self._adopt = adopt
+        self._index: Index | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self._pid = os.getpid()
+        self._mutex = threading.Lock()
+        self._seen = False
+        self.since = 0
+
+    @property
+    def index(self) -> Index:
+        """The views; to be used inside `run` only."""
+        assert self._index is not None  # opened when the tail is first held
+        return self._index
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self.store.close()
+        if self._index is not None:
+            self._index.close()
+
+    def run(self, body: Callable[[Turn], T]) -> T:
+        """Give what `body` gives, alone in the ledger, when all that it rests on is durable.
+
+        An index that contradicts the chain is made anew, and `body` runs again if it has not
+        appended anything.
+        """
+        if os.getpid() != self._pid:
+            self._begin()
+        turn = Turn(self)
+        try:
+            return self._once(turn, body)
+        except IndexContradicts as error:
+            if turn.appended:
+                raise StoreFailed(f"index, after an append: {error}") from error
+        with self.store.exclusive():
+            self.index.renew()
+        return self._once(Turn(self), body)
+
+    def _once(self, turn: Turn, body: Callable[[Turn], T]) -> T:
+        with self._mutex, self._held() as tail:
+            turn.begin(tail)
+            result = body(turn)
+            covered = turn.covered
+        self._answer_for(covered)
+        return result
+
+    @contextmanager
+    def _held(self) -> Iterator[Tail]:
+        with self.store.exclusive() as tail:
+            if self._index is None:
+                self._index = Index(self._state / "index.sqlite")
+            with self.index.transaction():
+                yield tail
+
+    def _answer_for(self, covered: Covered) -> None:
+        self.store.sync(covered.position.seq + 1)
+        self._head.advance(self._head_at(covered))
+
+    def _head_at(self, covered: Covered) -> Head:
+        position = covered.position
+        return Head(
+            chain=self.chain,
+            seq=position.seq,
+            digest=covered.digest,
+            segment=position.segment,
+            offset=position.offset,
+            inode=self.store.identity(),
+            since=self.since,
+        )
+
+    def found(self, body: Mapping[str, Any], key: Key) -> Record:
+        """Append the `opened` record to an empty store, under a key made for this chain."""
+        event = Event(self.chain, 0, ZERO, self.clock(), "opened", None, body)
+        record = seal(event, key)
+        with self._mutex, self._held() as tail:
+            covered = self._cover(tail.append(ORIGIN, record.raw), record, key.kid)
+        self._answer_for(covered)
+        self._seen = True
+        return record
+
+    # Catching up
+
+    def catch_up(self, tail: Tail) -> Covered:
+        """Read, check and fold every record that the index does not cover yet.
+
+        Bytes that a crash left behind the last good record are moved aside and accounted for;
+        anything else that is wrong there is a broken ledger (spec §7.4).
+        """
+        first = not self._seen
+        head = self._head.read() if first else None
+        if first:
+            self._require_index_of(head)
+        covered, why = self._read_on(tail)
+        if rest := self._rest(tail, covered, why):
+            self._require_torn(rest, covered, why)
+        if first:
+            self._remember(head, covered)
+        if first or rest:
+            covered = self._account_for_torn(tail, covered)
+        self._seen = True
+        return covered
+
+    def _require_index_of(self, head: Head | None) -> None:
+        """Have the index made anew if it is not of this store, or if this host lost its memory."""
+        if head is not None and head.inode != self.store.identity() and not self._adopt:
+            raise Copied(self.path)
+        covered = self.index.covered()
+        if covered is None:
+            return
+        raw = self.store.at(covered.position) if head is not None else None
+        if raw is None or _digest(raw) != covered.digest:
+            raise IndexContradicts("index: it is not of this ledger, or its memory is lost")
+
+    def _read_on(self, tail: Tail) -> tuple[Covered, str]:
+        """Take in the records that follow; gives why it stopped at one, empty at the end."""
+        covered = self.index.covered()
+        replay = covered is None and self._progress is not None
+        with closing(tail.read(covered.end if covered else ORIGIN)) as following:
+            for stored in following:
+                try:
+                    covered = self._take(stored, covered)
+                except Unsound as error:
+                    if covered is None:
+                        raise BrokenLedger(self.store.place(0), 0, 0, str(error)) from error
+                    return covered, str(error)
+                if replay and self._progress and stored.end.seq % _PROGRESS_EVERY == 0:
+                    self._progress(stored.end.seq)
+        if covered is None:
+            raise BrokenLedger(self.store.place(0), 0, 0, "no whole record")
+        return covered, ""
+
+    def _take(self, stored: Stored, covered: Covered | None) -> Covered:
+        """Check one record against the one before it, and fold it into the views."""
+        record = self._sound(stored, covered)
+        position = stored.position
+        if covered is not None and (record.at < covered.at) != (record.kind == "clock_reset"):
+            raise self._broken(position, f"at is {record.at}, after {covered.at}")
+        if (record.kind == "opened") != (position.seq == 0):
+            raise self._broken(position, f"{record.kind} at seq {position.seq}")
+        kid = self._rekeyed(record, position) if record.kind == "rekeyed" else record.kid
+        return self._cover(stored, record, kid)
+
+    def _sound(self, stored: Stored, covered: Covered | None) -> Record:
+        seq = stored.position.seq
+        try:
+            record = decode(stored.data)
+        except Malformed as error:
+            raise Unsound(error.reason) from error
+        if record.chain != self.chain:
+            raise Unsound(f"chain {record.chain.hex()}, expected {self.chain.hex()}")
+        if record.seq != seq:
+            raise Unsound(f"seq {record.seq}, expected {seq}")
+        if record.prev != (covered.digest if covered else ZERO):
+            raise Unsound("prev is not the chain digest of the record before")
+        if covered is not None and record.kid != covered.kid:
+            raise Unsound(f"kid {record.kid.hex()}, expected {covered.kid.hex()}")
+        if not authentic(record, self.key(record.kid)):
+            raise Unsound("the tag does not hold under the key")
+        return record
+
+    def _rekeyed(self, record: Record, position: Position) -> bytes:
+        """Give the kid that a `rekeyed` record puts in force, if it may (spec §4.2)."""
+        kid: bytes = record.body["kid"]
+        if self.index.was_in_force(kid) or kid == record.kid:
+            raise self._broken(position, f"kid {kid.hex()} was in force before")
+        proof = rekey_proof(self.key(kid), seq=record.seq, prev=record.prev, old_kid=record.kid)
+        if not hmac.compare_digest(proof, record.body["proof"]):
+            raise self._broken(position, "the proof of the new key does not hold")
+        return kid
+
+    def _cover(self, stored: Stored, record: Record, kid: bytes) -> Covered:
+        """Fold a record into the views; `kid` is in force from the next record on."""
+        if (pin := self._pins.get(record.seq)) is not None and pin != record.digest:
+            raise self._broken(stored.position, "not the record that a key file pins")
+        try:
+            fold(self.index, record)
+        except Malformed as error:
+            raise self._broken(stored.position, error.reason) from error
+        if record.seq == 0 or kid != record.kid:
+            self.index.put_kid(kid)
+        return self.index.cover(stored, record, kid)
+
+    def _rest(self, tail: Tail, covered: Covered, why: str) -> bytes:
+        try:
+            return tail.rest(covered.end)
+        except BrokenLedger as error:
+            if why:
+                raise self._broken(covered.end, why) from error
+            raise
+
+    def _require_torn(self, rest: bytes, covered: Covered, why: str) -> None:
+        """Refuse bytes that no crash can have left (spec §7.4)."""
+        head = self._head.read()
+        if head is None and (why or not _is_prefix(rest)):
+            raise self._broken(covered.end, why or "bytes that are no record")
+        if head is not None and covered.position.seq < head.seq:
+            raise self._broken(covered.end, why or "bytes that are no record")
+
+    def _remember(self, head: Head | None, covered: Covered) -> None:
+        """Hold the ledger against what this host remembers of it."""
+        if head is None:
+            self.since = covered.position.seq
+            self.warnings.append(
+                f"this host had no memory of the ledger: rollback is noticed from "
+                f"seq {self.since} on",
+            )
+        else:
+            self.since = head.since
+            self._require_head(head, covered)
+        if self._adopt:
+            self._head.adopt(self._head_at(covered))
+
+    def _require_head(self, head: Head, covered: Covered) -> None:
+        if head.seq > covered.position.seq:
+            raise RolledBack(self.path, head.seq)
+        raw = self.store.at(Position(head.seq, head.segment, head.offset))
+        if raw is None or _digest(raw) != head.digest:
+            raise RolledBack(self.path, head.seq, "another record stands there")
+
+    def _account_for_torn(self, tail: Tail, covered: Covered) -> Covered:
+        """Move torn bytes aside, and append a `recovered` event for each piece."""
+        for torn in tail.set_aside(covered.end):
+            body = {
+                "after_seq": covered.position.seq,
+                "length": torn.length,
+                "sha256": torn.sha256,
+            }
+            at = max(self.clock(), covered.at)
+            _, covered = self.append(tail, covered, at, "recovered", None, body, {})
+        return covered
+
+    # Appending
+
+    def append(
+        self,
+        tail: Tail,
+        covered: Covered,
+        at: int,
+        kind: str,
+        card: bytes | None,
+        body: Mapping[str, Any],
+        openings: Mapping[str, bytes],
+    ) -> tuple[Record, Covered]:
+        """Seal an event, write it, and fold it: every record but the first goes this way."""
+        end = covered.end
+        event = Event(self.chain, end.seq, covered.digest, at, kind, card, body, openings)
+        record = seal(event, self.key(covered.kid))
+        stored = tail.append(end, record.raw)
+        kid = body["kid"] if kind == "rekeyed" else covered.kid
+        return record, self._cover(stored, record, kid)
+
+    def key(self, kid: bytes) -> Key:
+        """Give the key of a kid, looking again for one that another process made."""
+        try:
+            return self._ring.find(kid)
+        except KeyMissing:
+            self.use_keys(self._find_keys())
+        return self._ring.find(kid)
+
+    def use_keys(self, ring: KeyRing) -> None:
+        """Take the keys of this chain, and the records that they pin."""
+        self._ring = ring
+        self._pins = {file.pin.seq: file.pin.digest for file in ring.files() if file.pin}
+
+    def _broken(self, position: Position, reason: str) -> BrokenLedger:
+        place = self.store.place(position.segment)
+        return BrokenLedger(place, position.offset, position.seq, reason)
+
+    # Reading
+
+    def read(self, position: Position) -> Record:
+        """Give the record at a position, checked under its key.
+
+        Raises:
+            IndexContradicts: There is none, or it does not hold.
+
+        """
+        raw = self.store.at(position)
+        if raw is None:
+            raise IndexContradicts(f"index: no record at seq {position.seq}")
+        return self.checked(Stored(position, position, raw))
+
+    def checked(self, stored: Stored) -> Record:
+        """Give a stored record if its seq and tag are right, or raise `BrokenLedger`."""
+        position = stored.position
+        try:
+            record = decode(stored.data)
+        except Malformed as error:
+            raise self._broken(position, error.reason) from error
+        if record.chain != self.chain or record.seq != position.seq:
+            raise self._broken(position, f"seq {record.seq}, expected {position.seq}")
+        if not authentic(record, self.key(record.kid)):
+            raise self._broken(position, "the tag does not hold under the key")
+        return record
+
+
+class Turn:
+    """One hold of the tail: what the chain says, the clock, and the right to append."""
+
+    def __init__(self, log: Log) -> None:
+        """Take the log; `begin` makes the turn usable."""
+        self._log = log
+        self.appended = False
+
+    def begin(self, tail: Tail) -> None:
+        """Catch up with what others appended."""
+        self._tail = tail
+        self.covered = self._log.catch_up(tail)
+        self._at: int | None = None
+
+    @property
+    def views(self) -> Index:
+        """What the chain says now."""
+        return self._log.index
+
+    @property
+    def at(self) -> int:
+        """The clock, read once, and held for up to 5 seconds where it went back (spec §5)."""
+        if self._at is None:
+            now, last = self._log.clock(), self.covered.at
+            if now < last - HELD_MS:
+                raise ClockWentBack(self._log.path, last, now)
+            self._at = max(now, last)
+        return self._at
+
+    def time(self, now: int | None) -> int:
+        """Give the time to read at, in milliseconds: `now`, or the clock, or the last record's."""
+        return max(self._log.clock(), self.covered.at) if now is None else now
+
+    def append(
+        self,
+        kind: str,
+        card: bytes | None,
+        body: Mapping[str, Any],
+        openings: Mapping[str, bytes] | None = None,
+        *,
+        at: int | None = None,
+    ) -> Record:
+        """Append one event at the time of this turn, or at `at` for a `clock_reset`."""
+        at = self.at if at is None else at
+        self.appended = True
+        record, self.covered = self._log.append(
+            self._tail, self.covered, at, kind, card, body, openings or {}
+        )
+        return record
+
+    def record(self, card: bytes, seq: int) -> Record:
+        """Give an event of a card, held against the record that the index points to."""
+        position = self.views.event(card, seq)
+        record = self._log.read(position) if position else None
+        if record is None or record.card != card:
+            raise IndexContradicts(f"index: no event of card {card.hex()} at seq {seq}")
+        return record
+
+    def first(self) -> Record:
+        """Give the `opened` record."""
+        return self._log.read(ORIGIN)
+
+    def envelope(self, card: Card) -> bytes:
+        """Give the envelope of a card, from its last event or the one that issued it."""
+        for record in (self.last_event(card), self.record(card.hash, card.seq)):
+            if "envelope" in record.openings:
+                return record.openings["envelope"]
+        raise StoreFailed(f"the envelope of card {card.hash.hex()} was removed from the log")
+
+    def last_event(self, card: Card) -> Record:
+        """Give the last event of a card other than `refused`; the card must agree with it."""
+        record = self.record(card.hash, card.last)
+        if card.state not in _STATES_AFTER[record.kind]:
+            raise IndexContradicts(f"index: card {card.hash.hex()} is not {card.state}")
+        return record
+
+
+_STATES_AFTER: Final = {
+    "issued": (State.OPEN, State.SUPERSEDED),
+    "resolved": (State.APPROVED, State.REJECTED, State.SUPERSEDED),
+    "withdrawn": (State.WITHDRAWN,),
+    "dispatched": (State.DISPATCHED,),
+    "settled": (State.SETTLED, State.UNKNOWN),
+    "refused": (),
+}
+"""What a card may be after its last event (spec §6.1)."""
+
+
+def _digest(raw: bytes) -> bytes | None:
+    try:
+        return decode(raw).digest
+    except Malformed:
+        return None
+
+
+def _is_prefix(rest: bytes) -> bool:
+    """Tell whether bytes are the beginning of one record."""
+    try:
+        return next_length(rest) is None
+    except Malformed:
+        return False

@@ -1,0 +1,111 @@
+"""What a ledger says of its cards: answers that change nothing (spec §6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+
+from ledger.answers import CardStatus, Status
+from ledger.codec import Record
+from ledger.envelope import parse
+from ledger.errors import AmbiguousPrefix, BrokenLedger, UnknownCard
+from ledger.log import Log, Turn
+from ledger.projection import Card, late, state_at, step_state
+from ledger.request import prefix
+from ledger.store.contract import Position
+
+
+def find(turn: Turn, digits: str) -> bytes:
+    """Give the hash of the one issued card that begins with these digits."""
+    found = turn.views.cards_from(*prefix(digits))
+    if not found:
+        raise UnknownCard(digits)
+    if len(found) > 1:
+        raise AmbiguousPrefix(digits, len(found))
+    return found[0]
+
+
+def status_of(turn: Turn, card_hash: bytes, now: int) -> CardStatus:
+    """Give a card as it is at a time in milliseconds."""
+    card = _card(turn, card_hash)
+    return _status(turn, card, now)
+
+
+def pending(turn: Turn, now: int) -> tuple[CardStatus, ...]:
+    """Give the cards that wait for a decision and are in time."""
+    reset = turn.views.last_reset()
+    waiting = (card for card in turn.views.open_cards() if not late(card, now, reset))
+    return tuple(_status(turn, card, now) for card in waiting)
+
+
+def events(turn: Turn, card_hash: bytes) -> tuple[Record, ...]:
+    """Give every record about a card in order, refusals too."""
+    turn.last_event(_card(turn, card_hash))
+    places = turn.views.events(card_hash)
+    return tuple(turn.record(card_hash, place.seq) for place in places)
+
+
+def status(turn: Turn, log: Log, now: int) -> Status:
+    """Give a ledger at a glance."""
+    opened = turn.first()
+    covered = turn.covered
+    reset = turn.views.last_reset()
+    waiting = [card for card in turn.views.open_cards() if not late(card, now, reset)]
+    return Status(
+        name=opened.body["name"],
+        chain=log.chain,
+        count=covered.position.seq + 1,
+        head=covered.digest,
+        at=covered.at,
+        kid=covered.kid,
+        segments=len(log.store.segments()),
+        pending=len(waiting),
+        guarded_from=log.since,
+        warnings=tuple(log.warnings),
+    )
+
+
+def records(log: Log, start: int, end: int) -> Iterator[Record]:
+    """Yield the records from seq `start` up to `end`, each held against its link and tag.
+
+    Raises:
+        BrokenLedger: One does not hold, or is missing.
+
+    """
+    segment = max((number for number in log.store.segments() if number <= start), default=0)
+    position, before = Position(segment, segment, 0), None
+    with closing(log.store.read(position)) as stored:
+        while position.seq < end:
+            found = next(stored, None)
+            if found is None:
+                place = log.store.place(position.segment)
+                raise BrokenLedger(place, position.offset, position.seq, "no whole record")
+            position = found.end
+            if position.seq > start:
+                record = log.checked(found)
+                if before is not None and record.prev != before:
+                    place = log.store.place(found.position.segment)
+                    reason = "prev is not the chain digest of the record before"
+                    raise BrokenLedger(place, found.position.offset, record.seq, reason)
+                before = record.digest
+                yield record
+
+
+def _card(turn: Turn, card_hash: bytes) -> Card:
+    card = turn.views.card(card_hash)
+    if card is None:
+        raise UnknownCard(card_hash.hex())
+    return card
+
+
+def _status(turn: Turn, card: Card, now: int) -> CardStatus:
+    views = turn.views
+    step = views.step(card.task)
+    latest = views.card(step.latest) if step else None
+    reset = views.last_reset()
+    return CardStatus(
+        card=card,
+        state=state_at(card, now, reset),
+        step_state=step_state(state_at(latest or card, now, reset)),
+        envelope=parse(turn.envelope(card)),
+    )

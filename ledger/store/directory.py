@@ -1,0 +1,91 @@
+"""Opening the files of a ledger: never through a link, never readable by others (spec §7.1)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from ledger.errors import BrokenLedger, LooseMode, StoreFailed
+from ledger.store.contract import AlreadyThere, NotALedger
+
+PLACES = ("segments", "quarantine", "checkpoints")
+WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
+
+
+def make(path: Path) -> None:
+    """Make the empty directories of a ledger, durably; `path` may exist if it is empty.
+
+    Raises:
+        AlreadyThere: Something stands there. Nothing was changed.
+        StoreFailed: The disk refused.
+
+    """
+    if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
+        raise AlreadyThere(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        for place in (path, *(path / name for name in PLACES)):
+            place.mkdir(mode=0o700, exist_ok=place == path)
+            place.chmod(0o700)
+        os.close(create(path / "lock"))
+        sync(path)
+        sync(path.parent)
+    except OSError as error:
+        raise StoreFailed(f"make {path}: {error.strerror}") from error
+
+
+def create(path: Path) -> int:
+    """Make a file of mode 0600 that must not exist, and give it open for reading and writing."""
+    flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o600)
+    os.fchmod(descriptor, 0o600)
+    return descriptor
+
+
+def sync(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def open_file(path: Path, flags: int) -> int:
+    """Open a regular file, or raise `BrokenLedger` where a link or anything else stands."""
+    try:
+        descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.EMLINK):
+            raise BrokenLedger(path, 0, None, "a symbolic link, expected a file") from error
+        if error.errno in (errno.ENXIO, errno.EISDIR):
+            raise BrokenLedger(path, 0, None, "not a regular file") from error
+        if isinstance(error, FileNotFoundError):
+            raise
+        raise StoreFailed(f"open {path}: {error.strerror}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise BrokenLedger(path, 0, None, "not a regular file")
+    return descriptor
+
+
+def require_private(path: Path, found: os.stat_result, expected: int) -> None:
+    """Refuse a file or directory that others can write to."""
+    if found.st_mode & WRITABLE_BY_OTHERS:
+        raise LooseMode(path, stat.S_IMODE(found.st_mode), expected)
+
+
+def require_ledger(path: Path) -> None:
+    """Refuse a path that is no ledger directory, is a link, or can be written by others."""
+    for place in (path, *(path / name for name in PLACES)):
+        try:
+            found = os.lstat(place)
+        except FileNotFoundError as error:
+            raise NotALedger(path, f"{place.name} does not exist") from error
+        if stat.S_ISLNK(found.st_mode):
+            raise BrokenLedger(place, 0, None, "a symbolic link, expected a directory")
+        if not stat.S_ISDIR(found.st_mode):
+            raise NotALedger(path, f"{place.name} is not a directory")
+        require_private(place, found, 0o700)

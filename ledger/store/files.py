@@ -1,0 +1,363 @@
+"""A store of segment files on a local POSIX file system (spec §7.1, §7.4).
+
+One writer at a time holds `flock` on the file `lock`. Bytes are written by `os.write` at the end
+of the last segment; `sync` makes them durable. After a failed write or sync memory and disk may
+differ, so the object refuses everything from then on; opening again reads what is there.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import hashlib
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+from ledger.errors import BrokenLedger, Dead, LockTimeout, StoreFailed
+from ledger.store import directory
+from ledger.store.contract import Framing, Position, Stored, TornBytes
+from ledger.store.framing import cut
+
+SEGMENT_BYTES: Final = 64 * 1024 * 1024
+READ_BYTES: Final = 8192
+_SEGMENT = re.compile(r"([0-9]{20})\.cbor(\.gz)?")
+
+
+class FileStore:
+    """The records of one ledger directory.
+
+    `sync` is called with the descriptor of a segment. A segment is cut when the next record would
+    take it over `segment_bytes`.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        framing: Framing,
+        *,
+        sync: Callable[[int], None] = os.fsync,
+        segment_bytes: int = SEGMENT_BYTES,
+        lock_timeout_s: float = 30.0,
+    ) -> None:
+        """Open the directory, which `directory.make` has made.
+
+        Raises:
+            NotALedger: There is none.
+            BrokenLedger: A link, a FIFO or a foreign name stands where a file should.
+            LooseMode: Others can write there.
+
+        """
+        directory.require_ledger(path)
+        self._path = path
+        self._segments = path / "segments"
+        self._framing = framing
+        self._sync = sync
+        self._segment_bytes = segment_bytes
+        self._timeout = lock_timeout_s
+        self._failure: str | None = None
+        self._durable = 0
+        self._begin()
+        self.segments()
+
+    def _begin(self) -> None:
+        """Open the lock anew: at first, and in a child after a fork, which shares no lock."""
+        self._pid = os.getpid()
+        self._mutex = threading.Lock()
+        self._sync_mutex = threading.Lock()
+        self._last: _Segment | None = None
+        self._written = 0
+        self._seen_last = False
+        lock = self._path / "lock"
+        self._lock = directory.open_file(lock, os.O_RDWR)
+        directory.require_private(lock, os.fstat(self._lock), 0o600)
+
+    def close(self) -> None:
+        """Let go of the lock file and the last segment."""
+        for descriptor in (self._lock, self._last.descriptor if self._last else -1):
+            with suppress(OSError):
+                os.close(descriptor)
+        self._failure = self._failure or "it was closed"
+
+    def segments(self) -> tuple[int, ...]:
+        """Give the seq that each segment begins with, in order."""
+        numbers: list[int] = []
+        for name in os.listdir(self._segments):
+            match = _SEGMENT.fullmatch(name)
+            if match is None or int(match[1]) in numbers:
+                raise BrokenLedger(self._segments / name, 0, None, "not the name of a segment")
+            numbers.append(int(match[1]))
+        return tuple(sorted(numbers))
+
+    def place(self, segment: int) -> str:
+        """Name the file of a segment."""
+        plain = self._name(segment)
+        packed = plain.with_suffix(".cbor.gz")
+        return str(packed if packed.exists() and not plain.exists() else plain)
+
+    def identity(self) -> int:
+        """Give the inode of the directory: a copy has another one."""
+        return os.stat(self._path).st_ino
+
+    # Reading
+
+    def read(self, start: Position) -> Generator[Stored, None, None]:
+        """Yield the whole records from `start` on, over all segments."""
+        position = start
+        while (source := self._open(position.segment)) is not None:
+            with source:
+                source.seek(position.offset)
+                for stored in cut(source, position, self._framing):
+                    yield stored
+                    position = stored.end
+                source.seek(position.offset)
+                if source.read(1) or position.seq == position.segment:
+                    return
+            position = Position(position.seq, position.seq, 0)
+
+    def at(self, position: Position) -> bytes | None:
+        """Give the record that begins at `position`, None if no whole one does."""
+        source = self._open(position.segment)
+        if source is None:
+            return None
+        with source:
+            source.seek(position.offset)
+            stored = next(cut(source, position, self._framing), None)
+        return stored.data if stored else None
+
+    def _open(self, segment: int) -> BinaryIO | None:
+        plain = self._name(segment)
+        with suppress(FileNotFoundError):
+            return os.fdopen(directory.open_file(plain, os.O_RDONLY), "rb", READ_BYTES)
+        with suppress(FileNotFoundError):
+            packed = directory.open_file(plain.with_suffix(".cbor.gz"), os.O_RDONLY)
+            return cast(BinaryIO, gzip.GzipFile(fileobj=os.fdopen(packed, "rb")))
+        return None
+
+    def _name(self, segment: int) -> Path:
+        return self._segments / f"{segment:020}.cbor"
+
+    # Writing
+
+    @contextmanager
+    def exclusive(self) -> Iterator[FileStore]:
+        """Hold the tail; the store is its own tail."""
+        if os.getpid() != self._pid:
+            self._begin_in_child()
+        self._check()
+        if not self._mutex.acquire(timeout=self._timeout):
+            raise LockTimeout(self._path / "lock", self._timeout)
+        try:
+            self._check()
+            self._take_lock()
+            try:
+                self._require_same_files()
+                yield self
+            finally:
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
+        finally:
+            self._mutex.release()
+
+    def rest(self, end: Position) -> bytes:
+        """Give the bytes behind `end`; a later segment behind them is no work of a crash."""
+        last = self._hold(end)
+        expected = last.expects(end)
+        size = os.fstat(last.descriptor).st_size
+        if size < expected:
+            raise BrokenLedger(last.path, size, end.seq, f"cut short, expected {expected} bytes")
+        if size > expected or not self._seen_last:
+            self._require_last(last, end)
+        return os.pread(last.descriptor, size - expected, expected)
+
+    def append(self, end: Position, data: bytes) -> Stored:
+        """Write one record at `end`, in a new segment if it does not fit the last."""
+        last = self._hold(end)
+        size = os.fstat(last.descriptor).st_size
+        if size != last.expects(end):
+            raise self._dies(f"{last.path}: {size} bytes, expected {last.expects(end)}")
+        try:
+            if size and size + len(data) > self._segment_bytes:
+                last = self._rotate(end.seq)
+                size = 0
+            _write(last.descriptor, data)
+        except OSError as error:
+            raise self._dies(f"write to {last.path}: {error}") from error
+        self._written = end.seq + 1
+        begin = Position(end.seq, last.number, size)
+        return Stored(begin, Position(end.seq + 1, last.number, size + len(data)), data)
+
+    def sync(self, count: int) -> None:
+        """Make the first `count` records durable; one caller syncs for all who wait.
+
+        Only the last segment can hold bytes that are not durable: `_rotate` syncs the one before.
+        """
+        if os.getpid() != self._pid:
+            self._begin_in_child()
+        with self._sync_mutex:
+            self._check()
+            if count <= self._durable or self._last is None:
+                return
+            written, last = self._written, self._last
+            try:
+                self._sync(last.descriptor)
+            except OSError as error:
+                raise self._dies(f"sync of {last.path}: {error}") from error
+            self._durable = written
+
+    def set_aside(self, end: Position) -> tuple[TornBytes, ...]:
+        """Move the bytes behind `end` to `quarantine/`, and cut the segment there."""
+        quarantine = self._path / "quarantine"
+        torn = self.rest(end)
+        try:
+            if torn:
+                _keep(quarantine / f"{end.seq:020}-{hashlib.sha256(torn).hexdigest()}", torn)
+                last = self._hold(end)
+                os.ftruncate(last.descriptor, last.expects(end))
+                os.fsync(last.descriptor)
+        except OSError as error:
+            raise self._dies(f"quarantine in {quarantine}: {error}") from error
+        return tuple(
+            TornBytes(kept.stat().st_size, bytes.fromhex(kept.name[21:]))
+            for kept in sorted(quarantine.glob(f"{end.seq:020}-" + "[0-9a-f]" * 64))
+        )
+
+    def _hold(self, end: Position) -> _Segment:
+        """Give the segment that the next record goes to, open for append.
+
+        That is the one that `end` stands in, or a later one that begins with this very seq.
+        """
+        for number in dict.fromkeys((end.seq, end.segment)):
+            if self._last is not None and self._last.number == number:
+                break
+            with suppress(FileNotFoundError):
+                self._use(_Segment.open(self._name(number), number))
+                break
+        else:
+            self._rotate(end.seq)
+        self._written = max(self._written, end.seq)
+        return cast(_Segment, self._last)
+
+    def _rotate(self, number: int) -> _Segment:
+        """Begin a new segment; the one before is durable first, so that only the last is not."""
+        path = self._name(number)
+        try:
+            with self._sync_mutex:
+                if self._last is not None:
+                    self._sync(self._last.descriptor)
+            fresh = _Segment(path, number, directory.create(path))
+            self._use(fresh)
+        except OSError as error:
+            raise self._dies(f"new segment {path}: {error}") from error
+        return fresh
+
+    def _use(self, segment: _Segment) -> None:
+        """Make `segment` the last one, and its name durable."""
+        directory.sync(self._segments)
+        with self._sync_mutex:
+            if self._last is not None:
+                os.close(self._last.descriptor)
+            self._last = segment
+
+    def _require_last(self, last: _Segment, end: Position) -> None:
+        """Refuse a later segment, or bytes at the end of the one before: no crash leaves these."""
+        later = self.segments()[-1]
+        if later > last.number:
+            reason = f"no record that leads to segment {later}"
+            raise BrokenLedger(last.path, last.expects(end), end.seq, reason)
+        before = self._name(end.segment)
+        if last.number != end.segment and before.exists() and before.stat().st_size > end.offset:
+            raise BrokenLedger(before, end.offset, end.seq, "bytes that are no record")
+        self._seen_last = True
+
+    def _require_same_files(self) -> None:
+        """Notice a lock or a segment that was replaced or removed under this object."""
+        held = [(self._path / "lock", self._lock)]
+        if self._last is not None:
+            held.append((self._last.path, self._last.descriptor))
+        for path, descriptor in held:
+            try:
+                found = os.lstat(path)
+            except OSError as error:
+                raise self._dies(f"{path}: {error.strerror}") from error
+            if not os.path.samestat(found, os.fstat(descriptor)):
+                raise self._dies(f"{path}: it was replaced by another file")
+
+    def _take_lock(self) -> None:
+        deadline = time.monotonic() + self._timeout
+        wait_s = 0.0002
+        while True:
+            try:
+                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() >= deadline:
+                    raise LockTimeout(self._path / "lock", self._timeout) from error
+                time.sleep(wait_s)
+                wait_s = min(wait_s * 1.5, 0.005)
+            else:
+                return
+
+    def _begin_in_child(self) -> None:
+        for descriptor in (self._lock, self._last.descriptor if self._last else -1):
+            with suppress(OSError):
+                os.close(descriptor)
+        self._durable = 0
+        self._begin()
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise Dead(self._failure)
+
+    def _dies(self, what: str) -> StoreFailed:
+        self._failure = what
+        return StoreFailed(what)
+
+
+class _Segment:
+    """The last segment, open for append."""
+
+    __slots__ = ("descriptor", "number", "path")
+
+    def __init__(self, path: Path, number: int, descriptor: int) -> None:
+        self.path = path
+        self.number = number
+        self.descriptor = descriptor
+
+    def expects(self, end: Position) -> int:
+        """Give the size that this segment has if the records end at `end`."""
+        return end.offset if self.number == end.segment else 0
+
+    @classmethod
+    def open(cls, path: Path, number: int) -> _Segment:
+        descriptor = directory.open_file(path, os.O_RDWR | os.O_APPEND)
+        try:
+            directory.require_private(path, os.fstat(descriptor), 0o600)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return cls(path, number, descriptor)
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _keep(path: Path, data: bytes) -> None:
+    """Write a file that is named by its content, durably; one that is whole already stays."""
+    with suppress(FileNotFoundError):
+        if path.read_bytes() == data:
+            return
+        path.unlink()
+    descriptor = directory.create(path)
+    try:
+        _write(descriptor, data)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    directory.sync(path.parent)

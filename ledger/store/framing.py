@@ -1,0 +1,41 @@
+"""Cutting a stream of bytes into whole records."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import BinaryIO
+
+from ledger.errors import Malformed
+from ledger.store.contract import CHUNK, Framing, Position, Stored
+
+
+def cut(source: BinaryIO, start: Position, framing: Framing) -> Generator[Stored, None, None]:
+    """Yield the whole records of a segment, whose stream stands at `start`.
+
+    It ends before the first bytes that are not a whole record; whether they may be there is for
+    the caller to say.
+    """
+    buffer, at, position = b"", 0, start
+    while True:
+        length = _length(buffer, at, framing)
+        if length is None:
+            more = source.read(CHUNK)
+            if not more:
+                return
+            buffer, at = buffer[at:] + more, 0
+            continue
+        if length == 0:
+            return
+        end = Position(position.seq + 1, position.segment, position.offset + length)
+        yield Stored(position, end, buffer[at : at + length])
+        at, position = at + length, end
+
+
+def _length(buffer: bytes, at: int, framing: Framing) -> int | None:
+    """Give the length of the next record: None if more bytes are needed, 0 if there is none."""
+    if at == len(buffer):
+        return None
+    try:
+        return framing(buffer, at)
+    except Malformed:
+        return 0

@@ -1,0 +1,102 @@
+"""A store in memory: nothing survives the process, everything else is as the contract says."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from io import BytesIO
+
+from ledger.errors import Dead, LockTimeout, StoreFailed
+from ledger.store.contract import Framing, Position, Stored, TornBytes
+from ledger.store.framing import cut
+
+
+class MemoryStore:
+    """Records in one byte array. `sync` may be given to make it fail or wait."""
+
+    def __init__(
+        self,
+        framing: Framing,
+        *,
+        sync: Callable[[], None] = lambda: None,
+        lock_timeout_s: float = 10.0,
+    ) -> None:
+        """Begin empty; `framing` tells records apart."""
+        self.content = bytearray()
+        self._framing = framing
+        self._sync = sync
+        self._timeout = lock_timeout_s
+        self._mutex = threading.Lock()
+        self._aside: list[tuple[Position, TornBytes]] = []
+        self._failure: str | None = None
+
+    @contextmanager
+    def exclusive(self) -> Iterator[MemoryStore]:
+        """Hold the tail; the store is its own tail."""
+        self._check()
+        if not self._mutex.acquire(timeout=self._timeout):
+            raise LockTimeout("memory", self._timeout)
+        try:
+            self._check()
+            yield self
+        finally:
+            self._mutex.release()
+
+    def sync(self, count: int) -> None:
+        """Return when the given function has; nothing in memory is durable."""
+        self._check()
+        try:
+            self._sync()
+        except OSError as error:
+            self._failure = str(error)
+            raise StoreFailed(f"sync of {count} records: {error}") from error
+
+    def read(self, start: Position) -> Generator[Stored, None, None]:
+        """Yield the whole records from `start` on."""
+        return cut(BytesIO(bytes(self.content[start.offset :])), start, self._framing)
+
+    def rest(self, end: Position) -> bytes:
+        """Give the bytes behind `end`."""
+        return bytes(self.content[end.offset :])
+
+    def append(self, end: Position, data: bytes) -> Stored:
+        """Write one record at `end`."""
+        if end.offset != len(self.content):
+            self._failure = "bytes that this writer did not write"
+            raise StoreFailed(f"append at {end.offset}: the store ends at {len(self.content)}")
+        self.content += data
+        return Stored(end, Position(end.seq + 1, end.segment, end.offset + len(data)), data)
+
+    def set_aside(self, end: Position) -> tuple[TornBytes, ...]:
+        """Drop the bytes behind `end`, and give what was ever dropped there."""
+        torn = self.rest(end)
+        if torn:
+            self._aside.append((end, TornBytes(len(torn), hashlib.sha256(torn).digest())))
+            del self.content[end.offset :]
+        return tuple(bytes_ for at, bytes_ in self._aside if at == end)
+
+    def at(self, position: Position) -> bytes | None:
+        """Give the record that begins at `position`, None if no whole one does."""
+        stored = next(self.read(position), None)
+        return stored.data if stored else None
+
+    def segments(self) -> tuple[int, ...]:
+        """Give the one segment that there is."""
+        return (0,)
+
+    def place(self, segment: int) -> str:
+        """Name the one segment."""
+        return "memory"
+
+    def identity(self) -> int:
+        """Give the number of this object."""
+        return id(self)
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to let go of."""
+
+    def _check(self) -> None:
+        if self._failure is not None:
+            raise Dead(self._failure)

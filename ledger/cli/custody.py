@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import click
 
 from ledger.cli.output import emit, emit_record, quoted, utc
 from ledger.cli.parameters import DIRECTORY, json_option, key_option, on_ledger, text
+from ledger.errors import KeyMissing
 from ledger.hidden import shown
 from ledger.keys import find_keys
 from ledger.state import state_directory
@@ -124,16 +123,18 @@ def keys() -> None:
 @json_option
 def keys_list(directory: Path, keys: tuple[Path, ...], json_: bool) -> None:
     """List the key files that this host has for the ledger DIR, never a secret."""
-    with Ledger.open(directory, keys=keys) as ledger:
-        found = ledger.status()
-    files = find_keys(found.chain, keys).files()
-    documents = [
-        {"kid": file.key.kid, "in_force": file.key.kid == found.kid, "path": str(file.path)}
-        for file in files
-    ]
-    emit(json_, {"chain": found.chain, "keys": documents}, *map(_key_line, documents))
+    try:
+        with Ledger.open(directory, keys=keys) as ledger:
+            found = ledger.status()
+        chain, kid = found.chain, found.kid
+    except KeyMissing as error:
+        chain, kid = error.chain, error.kid
+    files = {file.key.kid: str(file.path) for file in find_keys(chain, keys).files()}
+    rows = [(each, each == kid, files.get(each)) for each in {**files, kid: None}]
+    document = [{"kid": each, "needed": needed, "path": path} for each, needed, path in rows]
+    emit(json_, {"chain": chain, "keys": document}, *(_key_line(*row) for row in rows))
 
 
-def _key_line(document: Mapping[str, Any]) -> str:
-    force = "in force" if document["in_force"] else "-"
-    return f"{document['kid'].hex()} {force} {shown(document['path'])}"
+def _key_line(kid: bytes, needed: bool, path: str | None) -> str:
+    where = "missing" if path is None else shown(path)
+    return f"{kid.hex()} {'in force' if needed else 'not in force'} {where}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 import click
 
@@ -11,11 +11,13 @@ from ledger.cli.parameters import DOCUMENT, json_option, read_document
 from ledger.envelope import Proposal, parse, project
 from ledger.render import render_card_text
 
+_TIME: Final = click.IntRange(0, 253402300799)  # spec §1
+
 
 @click.command()
 @click.argument("proposal", metavar="PROPOSAL.json|-", type=DOCUMENT)
 @click.option(
-    "--issued-at", metavar="N", required=True, type=int, help="When it is issued, unix seconds."
+    "--issued-at", metavar="N", required=True, type=_TIME, help="When it is issued, unix seconds."
 )
 @json_option
 def hash(proposal: BinaryIO, issued_at: int, json_: bool) -> None:

@@ -8,9 +8,11 @@ outside is escaped here (spec §9.2), so that a message can go to a terminal.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from ledger.hidden import shown
+
+_NAMED: Final = 5  # differing places that a message names; the error holds all
 
 
 class LedgerError(Exception):
@@ -130,7 +132,9 @@ class Refused(LedgerError):
 
         `pointers` are the places where a rebuilt envelope differs from its card.
         """
-        places = f" at {', '.join(map(shown, pointers))}" if pointers else ""
+        places = f" at {', '.join(map(shown, pointers[:_NAMED]))}" if pointers else ""
+        if len(pointers) > _NAMED:
+            places += f" and {len(pointers) - _NAMED} more"
         told = f", seq {record.seq}" if record else f", not recorded again (count {count})"
         super().__init__(f"refused at {gate}: {reason}{places}{told}")
         self.gate = gate

@@ -6,10 +6,9 @@ from typing import Any, BinaryIO, Final
 
 import click
 
-from ledger.cli.output import emit, emit_record, summary
+from ledger.cli.output import emit, emit_record, plain_json, summary
 from ledger.cli.parameters import DOCUMENT, card_argument, on_ledger, read_document, text
 from ledger.envelope import Facts, Proposal
-from ledger.hidden import shown
 from ledger.writer import Ledger
 
 _CHANNEL: Final = "cli"
@@ -104,7 +103,7 @@ def dispatch(ledger: Ledger, card: str, facts: BinaryIO, json_: bool) -> None:
         document,
         f"dispatched {ticket.card_hash.hex()} seq {ticket.record.seq}",
         f"effect key {ticket.effect_key}",
-        f"arguments {shown(ticket.arguments_json.decode())}",
+        f"arguments {plain_json(ticket.arguments_json.decode())}",
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shlex
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
@@ -31,7 +33,7 @@ def demo(json_: bool) -> None:
     The exit status is 0 if every command ended as the story says, else 1.
     """
     with TemporaryDirectory(prefix="cardchain-demo-") as folder:
-        story = _Story(Path(folder), print_=None if json_ else put)
+        story = _Story(Path(folder), _nothing if json_ else put)
         passed = _told(story)
     if json_:
         put(to_json({"passed": passed, "commands": story.commands}))
@@ -46,10 +48,10 @@ class _Unexpected(Exception):
 class _Story:
     """Runs commands in a folder of their own and keeps what they answered."""
 
-    def __init__(self, folder: Path, print_: Callable[[str], None] | None) -> None:
+    def __init__(self, folder: Path, print_: Callable[[str], None]) -> None:
         self.folder = folder
         self.commands: list[dict[str, Any]] = []
-        self._print = print_ or (lambda _: None)
+        self._print = print_
         self._environment = {**os.environ, "CARDCHAIN_STATE": str(folder / "state")}
         self._environment.pop("CARDCHAIN_KEY", None)
 
@@ -76,22 +78,36 @@ class _Story:
         told = "" if done.returncode == 0 else f"[exit status {done.returncode}]\n"
         self._print(f"$ {shlex.join(command)}\n{answer}{told}".rstrip("\n"))
         self.commands.append(
-            {
-                "command": list(command),
-                "expected": status,
-                "status": done.returncode,
-                "output": answer,
-            }
+            {"command": command, "expected": status, "status": done.returncode, "output": answer}
         )
         if done.returncode != status:
-            raise _Unexpected(f"expected exit status {status}, found {done.returncode}")
+            raise _Unexpected(
+                f"{shlex.join(command)}: expected exit status {status}, found {done.returncode}:\n"
+                f"{answer}"
+            )
         return answer
+
+    def aside(self, part: Callable[[_Story], None]) -> Callable[[], None]:
+        """Run a part whose output waits; what is returned prints it."""
+        lines: list[str] = []
+        story = _Story(self.folder, lines.append)
+        part(story)
+
+        def join() -> None:
+            self.commands += story.commands
+            self._print("\n".join(lines))
+
+        return join
 
 
 def _installed(name: str) -> str:
     """Find a command beside the one that runs, else beside its Python, else on PATH."""
     places = [Path(sys.argv[0]).parent, Path(sys.executable).parent]
     return shutil.which(name, path=os.pathsep.join(map(str, places))) or name
+
+
+def _nothing(_: str) -> None:
+    """Print nothing: with --json the one document holds it all."""
 
 
 def _told(story: _Story) -> bool:
@@ -109,9 +125,11 @@ def _tell(story: _Story) -> None:
     answer = story.run("cardchain", "init", "approvals")
     made = dict(line.split(" ", 1) for line in answer.splitlines())
     late = _issue(story, "status-page", "post", "page.post", {"text": "All good"}, ttl=1)
-    _approved_and_run(story)
-    _rejected(story)
-    _superseded(story)
+    with ThreadPoolExecutor() as pool:  # three agents use one ledger at the same time
+        others = [pool.submit(story.aside, part) for part in (_rejected, _superseded)]
+        _approved_and_run(story)
+        for other in others:
+            other.result()()
     story.say("The first card was open for one second. A decision after that is refused.")
     time.sleep(max(0.0, 1.1 - (time.monotonic() - started)))
     story.run("cardchain", "approve", "approvals", late, *_APPROVER, status=5)
@@ -124,14 +142,12 @@ def _approved_and_run(story: _Story) -> None:
     refund = {"order": "SO-1001", "amount": "199.00"}
     card = _issue(story, "refund-run-7", "refund", "refund.create", refund, ttl=600, grant_ttl=60)
     story.run("cardchain", "show", "approvals", card[:12])
-    story.say("A yes to anything but that hash is no yes: here the hash of an edited amount.")
-    edited = _proposal("refund-run-7", "refund", "refund.create", {**refund, "amount": "9199.00"})
-    name = story.write("edited.json", edited)
-    other = story.run("cardchain", "hash", name, "--issued-at", "1767225600").strip()
+    story.say("A yes to any other hash is no yes.")
+    other = hashlib.sha256(b"another text on the screen").hexdigest()
     story.run("cardchain", "approve", "approvals", other, *_APPROVER, status=5)
     story.run("cardchain", "approve", "approvals", card, *_APPROVER)
     story.say("Between the yes and the call, the amount drifts. The call is not what was approved.")
-    drifted = story.write("drifted.json", _facts("refund.create", {**refund, "amount": "9199.00"}))
+    drifted = story.write("drifted.json", _facts("refund.create", {**refund, "amount": "999.00"}))
     story.run("cardchain", "dispatch", "approvals", card, "--facts", drifted, status=5)
     story.say("What was approved runs, once.")
     facts = story.write("facts.json", _facts("refund.create", refund))
@@ -141,21 +157,23 @@ def _approved_and_run(story: _Story) -> None:
 
 
 def _rejected(story: _Story) -> None:
-    story.say("Another card is rejected. A second decision does not change the first.")
+    story.say(
+        "Another agent, at the same time. Its card is rejected; a second decision does not count."
+    )
     card = _issue(story, "cleanup-3", "drop", "table.drop", {"table": "orders"})
     story.run("cardchain", "reject", "approvals", card, *_APPROVER, "--note", "not in a release")
     story.run("cardchain", "approve", "approvals", card, "--approver", "user:approver-2", status=5)
 
 
 def _superseded(story: _Story) -> None:
-    story.say("A new card replaces an open one. The old card on somebody's screen is stale now.")
+    story.say("A third agent. A new card replaces an open one; the old one on a screen is stale.")
     old = _issue(story, "mail-5", "send", "mail.send", {"to": "list-a"})
     _issue(story, "mail-5", "send", "mail.send", {"to": "list-b"}, supersedes=old)
     story.run("cardchain", "approve", "approvals", old, *_APPROVER, status=5)
 
 
 def _verified(story: _Story, key: str) -> None:
-    story.say("An auditor has the export, the key file and the standard library.")
+    story.say("Offline, an auditor has the export, the key file and the standard library.")
     story.run("cardchain", "export", "approvals", "-o", "export.cbor")
     story.run("cardchain-verify", "export.cbor", "--key", key)
     story.say("In a copy, somebody makes the approval one of 999.00.")
@@ -170,7 +188,8 @@ def _verified(story: _Story, key: str) -> None:
 def _issue(
     story: _Story, task: str, step: str, tool: str, arguments: dict[str, Any], **terms: Any
 ) -> str:
-    proposal = story.write(f"{task}.json", _proposal(task, step, tool, arguments, **terms))
+    name = f"{task}-again.json" if "supersedes" in terms else f"{task}.json"
+    proposal = story.write(name, _proposal(task, step, tool, arguments, **terms))
     answer = story.run("cardchain", "issue", "approvals", proposal)
     return answer.split()[1]
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from ledger.codec import Record
 from ledger.errors import LedgerError
 from ledger.hidden import shown
+
+_NOT_PLAIN: Final = re.compile("[^ -~]")
 
 
 class OutputFailed(LedgerError):
@@ -52,7 +55,16 @@ def emit_record(json_: bool, word: str, record: Record, **more: Any) -> None:
 
 def to_json(document: Mapping[str, Any]) -> str:
     """Give JSON of printable ASCII alone, so that no text in it can act on a terminal."""
-    return json.dumps(document, default=bytes.hex).replace("\x7f", "\\u007f")
+    return plain_json(json.dumps(document, default=bytes.hex))
+
+
+def plain_json(text: str) -> str:
+    """Give a JSON text in printable ASCII; what it says stays the same."""
+    return _NOT_PLAIN.sub(lambda match: _as_escape(match[0]), text)
+
+
+def _as_escape(character: str) -> str:
+    return "\\u007f" if character == "\x7f" else json.dumps(character)[1:-1]
 
 
 def summary(record: Record) -> dict[str, Any]:

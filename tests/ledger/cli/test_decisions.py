@@ -23,7 +23,7 @@ def test_a_card_from_issue_to_outcome(host: SimpleNamespace, facts: str) -> None
     ticket = host.ok("dispatch", "approvals", card, "--facts", facts).out.splitlines()
     assert ticket[0] == f"dispatched {card} seq 3"
     assert ticket[1].startswith("effect key ")
-    assert ticket[2] == 'arguments {\\"amount\\":\\"199.00\\",\\"order\\":\\"SO-1001\\"}'
+    assert ticket[2] == 'arguments {"amount":"199.00","order":"SO-1001"}'
     settled = host.ok("settle", "approvals", card, "--outcome", "succeeded").out
     assert settled == f"settled succeeded {card} seq 4\n"
     assert kinds(host) == ["opened", "issued", "resolved", "dispatched", "settled"]
@@ -184,3 +184,15 @@ def test_the_note_is_kept_and_shown_escaped(host: SimpleNamespace) -> None:
     line = host.ok("log", "approvals", "--kind", "resolved", "--json").out
     assert json.loads(line)["openings"]["note"] == {"text": "no\u202e"}
     assert line.isascii()
+
+
+def test_the_arguments_of_a_ticket_are_json_of_printable_ascii(host: SimpleNamespace) -> None:
+    arguments = {"text": "\u202e\x7f\x1b\U0001f600 \\"}
+    card = host.issue(arguments=arguments)
+    host.ok("approve", "approvals", card, *APPROVER)
+    action = {"tool_name": "refund.create", "arguments": arguments}
+    facts = json.dumps({"action": action}).encode()
+    line = host.ok("dispatch", "approvals", card, "--facts", "-", stdin=facts).out.splitlines()[2]
+    assert line.isprintable()
+    assert line.isascii()
+    assert json.loads(line.removeprefix("arguments ")) == arguments

@@ -11,6 +11,7 @@ import pytest
 
 from ledger import errors
 from ledger.cli import cli
+from verifier import checks
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -211,6 +212,18 @@ def test_unknown_words_of_a_command_are_told(command: str, unknown: list[str]) -
 @pytest.mark.parametrize("path", PAGES, ids=name_of)
 def test_commands_that_a_page_names_exist(path: Path) -> None:
     named = commands(path.read_text("utf-8"))
+    assert [command for command in named if unknown_words(command)] == []
+
+
+def advice() -> dict[str, str]:
+    """What errors and findings tell a reader to do next."""
+    hints = {name: getattr(errors, name).hint for name in error_classes()}
+    return hints | {check.id: check.next_command for check in checks.CHECKS}
+
+
+@pytest.mark.parametrize(("name", "text"), advice().items())
+def test_commands_that_a_hint_names_exist(name: str, text: str) -> None:
+    named = re.findall(r"\bcardchain [a-z][^;,]*", text)
     assert [command for command in named if unknown_words(command)] == []
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from verifier import checks
+from verifier.report import Verdict
 
 ROOT = Path(__file__).parents[2]
 SPEC = (ROOT / "docs" / "spec.md").read_text("utf-8")
@@ -68,7 +69,31 @@ def test_rows_of_the_spec_are_read() -> None:
     assert len({row[0] for row in rows}) == len(rows)
 
 
+ELSE = " (else cannot verify)"
+
+
 def test_checks_of_the_verifier_are_the_rows_of_the_spec() -> None:
     """Same ids, groups, sections and claims, in the same order."""
     written = [(check.id, check.group, check.section, check.claim) for check in checks.CHECKS]
-    assert written == [(i, g, s, claim.replace("`", "")) for i, g, s, claim in check_rows()]
+    assert written == [
+        (name, group, cited.replace("–", "-"), claim.replace("`", "").removesuffix(ELSE))
+        for name, group, cited, claim in check_rows()
+    ]
+
+
+def test_rows_that_only_keep_from_verifying_are_those_of_the_spec() -> None:
+    written = {check.id for check in checks.CHECKS if check.verdict is Verdict.CANNOT_VERIFY}
+    assert written == {name for name, *_, claim in check_rows() if claim.endswith(ELSE)}
+    listed = re.search(r"^- CANNOT VERIFY: (.*?)\. ", SPEC, re.M)
+    assert listed is not None
+    assert written == set(re.findall(r"`(\w+)`", listed[1]))
+
+
+def test_each_row_is_one_function_of_its_name() -> None:
+    names = {check.id: check.function.__name__ for check in checks.CHECKS}
+    assert names == {name: f"check_{name}" for name in names}
+
+
+def test_sections_in_the_table_exist() -> None:
+    cited = {number for check in checks.CHECKS for number in re.findall(r"[\d.]+", check.section)}
+    assert cited - sections() == set()

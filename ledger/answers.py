@@ -10,6 +10,7 @@ from typing import Any
 from ledger.codec import Record
 from ledger.envelope import Envelope
 from ledger.projection import Card, State
+from ledger.render import render_card_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +42,15 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class IssuedCard:
-    """A card whose `issued` record is durable. `text` is what the approver must see (spec §9.1)."""
+    """A card whose `issued` record is durable."""
 
     envelope: Envelope
     record: Record
-    text: str
+
+    @property
+    def text(self) -> str:
+        """What the approver must see, all of it; it ends with the hash to echo (spec §9.1)."""
+        return render_card_text(self.envelope)
 
     @property
     def hash(self) -> str:

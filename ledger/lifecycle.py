@@ -25,7 +25,6 @@ from ledger.envelope import (
 from ledger.errors import Refused
 from ledger.log import Turn
 from ledger.projection import Card, Flood
-from ledger.render import render_card_text
 
 Body = Mapping[str, Any]
 Openings = Mapping[str, Opening]
@@ -51,7 +50,7 @@ def issue(
     if runtime is not None:
         body["runtime"] = runtime
     record = turn.append("issued", envelope.card_hash, body, openings | _data(shown))
-    return _issued(envelope, record)
+    return IssuedCard(envelope, record)
 
 
 def resolve(turn: Turn, asked: Body, kept: Openings) -> Record | Refused:
@@ -122,11 +121,7 @@ def _standing(turn: Turn, envelope: Envelope, proposal: Proposal) -> IssuedCard 
     standing = parse(turn.envelope(latest))
     if not same_ask(standing, proposal):
         return None
-    return _issued(standing, turn.record(latest.hash, latest.seq))
-
-
-def _issued(envelope: Envelope, record: Record) -> IssuedCard:
-    return IssuedCard(envelope, record, render_card_text(envelope))
+    return IssuedCard(standing, turn.record(latest.hash, latest.seq))
 
 
 def _mismatch(turn: Turn, card: Card, envelope: Envelope, rebuilt: Envelope) -> Refused:

@@ -22,8 +22,6 @@ Framing = Callable[[bytes, int], int | None]
 It raises `Malformed` where no record can begin.
 """
 
-CHUNK = 1_048_576
-
 
 class NotALedger(LedgerError):
     """There is no ledger at this path."""

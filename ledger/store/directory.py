@@ -36,7 +36,7 @@ def make(path: Path) -> None:
         raise StoreFailed(f"make {path}: {error.strerror}") from error
 
 
-def create(path: Path) -> int:
+def create(path: Path | str) -> int:
     """Make a file of mode 0600 that must not exist, and give it open for reading and writing."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
@@ -53,7 +53,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-def open_file(path: Path, flags: int) -> int:
+def open_file(path: Path | str, flags: int) -> int:
     """Open a regular file, or raise `BrokenLedger` where a link or anything else stands."""
     try:
         descriptor = os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
@@ -71,7 +71,7 @@ def open_file(path: Path, flags: int) -> int:
     return descriptor
 
 
-def require_private(path: Path, found: os.stat_result, expected: int) -> None:
+def require_private(path: Path | str, found: os.stat_result, expected: int) -> None:
     """Refuse a file or directory that others can write to."""
     if found.st_mode & WRITABLE_BY_OTHERS:
         raise LooseMode(path, stat.S_IMODE(found.st_mode), expected)

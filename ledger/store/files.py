@@ -14,18 +14,18 @@ import os
 import re
 import threading
 import time
+import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from ledger.errors import BrokenLedger, Dead, LockTimeout, StoreFailed
 from ledger.store import directory
 from ledger.store.contract import Framing, Position, Stored, TornBytes
-from ledger.store.framing import cut
+from ledger.store.framing import FIRST_READ, cut
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
-READ_BYTES: Final = 8192
 _SEGMENT = re.compile(r"([0-9]{20})\.cbor(\.gz)?")
 
 
@@ -97,8 +97,8 @@ class FileStore:
     def place(self, segment: int) -> str:
         """Name the file of a segment."""
         plain = self._name(segment)
-        packed = plain.with_suffix(".cbor.gz")
-        return str(packed if packed.exists() and not plain.exists() else plain)
+        packed = f"{plain}.gz"
+        return packed if os.path.lexists(packed) and not os.path.lexists(plain) else plain
 
     def identity(self) -> int:
         """Give the inode of the directory: a copy has another one."""
@@ -108,10 +108,13 @@ class FileStore:
 
     def read(self, start: Position) -> Generator[Stored, None, None]:
         """Yield the whole records from `start` on, over all segments."""
+        if self._at_end(start):
+            return
         position = start
-        while (source := self._open(position.segment)) is not None:
-            with source:
-                source.seek(position.offset)
+        while True:
+            with self._open(position) as source:
+                if source is None:
+                    return
                 for stored in cut(source, position, self._framing):
                     yield stored
                     position = stored.end
@@ -122,25 +125,32 @@ class FileStore:
 
     def at(self, position: Position) -> bytes | None:
         """Give the record that begins at `position`, None if no whole one does."""
-        source = self._open(position.segment)
-        if source is None:
-            return None
-        with source:
-            source.seek(position.offset)
-            stored = next(cut(source, position, self._framing), None)
+        with self._open(position) as source:
+            stored = next(cut(source, position, self._framing), None) if source else None
         return stored.data if stored else None
 
-    def _open(self, segment: int) -> BinaryIO | None:
-        plain = self._name(segment)
-        with suppress(FileNotFoundError):
-            return os.fdopen(directory.open_file(plain, os.O_RDONLY), "rb", READ_BYTES)
-        with suppress(FileNotFoundError):
-            packed = directory.open_file(plain.with_suffix(".cbor.gz"), os.O_RDONLY)
-            return cast(BinaryIO, gzip.GzipFile(fileobj=os.fdopen(packed, "rb")))
-        return None
+    @contextmanager
+    def _open(self, position: Position) -> Iterator[BinaryIO | None]:
+        """Give a segment that stands at `position`, None if there is none."""
+        with ExitStack() as stack:
+            try:
+                source = stack.enter_context(_reader(self._name(position.segment)))
+            except FileNotFoundError:
+                try:
+                    raw = stack.enter_context(_reader(f"{self._name(position.segment)}.gz"))
+                except FileNotFoundError:
+                    yield None
+                    return
+                source = cast(BinaryIO, stack.enter_context(gzip.GzipFile(fileobj=raw)))
+            try:
+                source.seek(position.offset)
+                yield source
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                place = self.place(position.segment)
+                raise BrokenLedger(place, position.offset, None, f"gzip: {error}") from error
 
-    def _name(self, segment: int) -> Path:
-        return self._segments / f"{segment:020}.cbor"
+    def _name(self, segment: int) -> str:
+        return f"{self._segments}/{segment:020}.cbor"
 
     # Writing
 
@@ -231,6 +241,8 @@ class FileStore:
 
         That is the one that `end` stands in, or a later one that begins with this very seq.
         """
+        if self._last is not None and self._at_end(end):
+            return self._last
         for number in dict.fromkeys((end.seq, end.segment)):
             if self._last is not None and self._last.number == number:
                 break
@@ -241,6 +253,16 @@ class FileStore:
             self._rotate(end.seq)
         self._written = max(self._written, end.seq)
         return cast(_Segment, self._last)
+
+    def _at_end(self, end: Position) -> bool:
+        """Tell whether `end` is the end of the segment that is held, and of the store."""
+        last = self._last
+        return (
+            last is not None
+            and last.number == end.segment
+            and os.fstat(last.descriptor).st_size == end.offset
+            and not (os.path.lexists(name := self._name(end.seq)) or os.path.lexists(name + ".gz"))
+        )
 
     def _rotate(self, number: int) -> _Segment:
         """Begin a new segment; the one before is durable first, so that only the last is not."""
@@ -270,13 +292,13 @@ class FileStore:
             reason = f"no record that leads to segment {later}"
             raise BrokenLedger(last.path, last.expects(end), end.seq, reason)
         before = self._name(end.segment)
-        if last.number != end.segment and before.exists() and before.stat().st_size > end.offset:
+        if last.number != end.segment and _size(before) > end.offset:
             raise BrokenLedger(before, end.offset, end.seq, "bytes that are no record")
         self._seen_last = True
 
     def _require_same_files(self) -> None:
         """Notice a lock or a segment that was replaced or removed under this object."""
-        held = [(self._path / "lock", self._lock)]
+        held = [(f"{self._path}/lock", self._lock)]
         if self._last is not None:
             held.append((self._last.path, self._last.descriptor))
         for path, descriptor in held:
@@ -322,7 +344,7 @@ class _Segment:
 
     __slots__ = ("descriptor", "number", "path")
 
-    def __init__(self, path: Path, number: int, descriptor: int) -> None:
+    def __init__(self, path: str, number: int, descriptor: int) -> None:
         self.path = path
         self.number = number
         self.descriptor = descriptor
@@ -332,7 +354,7 @@ class _Segment:
         return end.offset if self.number == end.segment else 0
 
     @classmethod
-    def open(cls, path: Path, number: int) -> _Segment:
+    def open(cls, path: str, number: int) -> _Segment:
         descriptor = directory.open_file(path, os.O_RDWR | os.O_APPEND)
         try:
             directory.require_private(path, os.fstat(descriptor), 0o600)
@@ -340,6 +362,18 @@ class _Segment:
             os.close(descriptor)
             raise
         return cls(path, number, descriptor)
+
+
+def _reader(path: str) -> BinaryIO:
+    return os.fdopen(directory.open_file(path, os.O_RDONLY), "rb", FIRST_READ)
+
+
+def _size(path: str) -> int:
+    """Give the size of a file, 0 if there is none."""
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _write(descriptor: int, data: bytes) -> None:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from ledger.errors import Malformed
-from ledger.store.contract import CHUNK, Framing, Position, Stored
+from ledger.store.contract import Framing, Position, Stored
+
+FIRST_READ: Final = 8_192
+LAST_READ: Final = 1_048_576
+"""How much is read at once: little for one record, more and more for many."""
 
 
 def cut(source: BinaryIO, start: Position, framing: Framing) -> Generator[Stored, None, None]:
@@ -15,14 +19,15 @@ def cut(source: BinaryIO, start: Position, framing: Framing) -> Generator[Stored
     It ends before the first bytes that are not a whole record; whether they may be there is for
     the caller to say.
     """
-    buffer, at, position = b"", 0, start
+    buffer, at, position, wanted = b"", 0, start, FIRST_READ
     while True:
         length = _length(buffer, at, framing)
         if length is None:
-            more = source.read(CHUNK)
+            more = source.read(wanted)
             if not more:
                 return
             buffer, at = buffer[at:] + more, 0
+            wanted = min(2 * wanted, LAST_READ)
             continue
         if length == 0:
             return

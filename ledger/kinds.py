@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from ledger.errors import Malformed
+from ledger.hidden import blank
 
 MAX_INTEGER: Final = 2**53 - 1
 MAX_OPENING: Final = 1_048_576
@@ -248,9 +249,11 @@ def _check_refusal(card: bytes | None, body: Mapping[str, Any]) -> None:
         allowed -= {"approver"}
     members = body.keys() - {"gate", "reason", "count"}
     for name in sorted(required - members):
-        raise Malformed(f"missing member of a refusal {gate} {reason}", pointer=f"/{name}")
+        raise Malformed(f"missing in this refusal of the gate {gate}", pointer=f"/{name}")
     for name in sorted(members - required - allowed):
-        raise Malformed(f"member not of a refusal {gate} {reason}", pointer=f"/{name}")
+        raise Malformed(f"not a member of this refusal of the gate {gate}", pointer=f"/{name}")
+    if "approver" in body and blank(body["approver"]["id"]):
+        raise Malformed("blank, expected no approver", pointer="/approver/id")
 
 
 def _check_openings(openings: Mapping[str, bytes], bound: Mapping[str, bytes]) -> None:

@@ -182,6 +182,7 @@ def test_refusal_with_the_members_of_its_gate_is_accepted(card: Any, body: Any) 
     check_event("refused", card, body, {})
 
 
+UNSEEN = {"id": " \u200b", "assurance": "label"}
 BAD_REFUSALS = [
     (None, refusal("issue", "open_exists", task=H), ""),
     (CARD, refusal("issue", "open_exists"), "/task"),
@@ -195,6 +196,7 @@ BAD_REFUSALS = [
     (CARD, refusal("resolve", "hash_mismatch", **ASKED, of=0, task=H), "/task"),
     (CARD, refusal("resolve", "hash_mismatch", **ASKED, of=0, rebuilt=H), "/rebuilt"),
     (CARD, refusal("resolve", "missing_approver", **ASKED, of=0, approver=APPROVER), "/approver"),
+    (CARD, refusal("resolve", "expired", **ASKED, of=0, approver=UNSEEN), "/approver/id"),
     (CARD, refusal("withdraw", "hash_mismatch", echo=H, of=0, decision="reject"), "/decision"),
     (CARD, refusal("withdraw", "missing_approver", echo=H, of=0, approver=APPROVER), "/approver"),
     (None, refusal("dispatch", "unknown_card"), "/target"),

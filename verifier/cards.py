@@ -20,6 +20,7 @@ DISPATCHED = 16
 UNKNOWN = 32
 SUCCEEDED = 64
 FAILED = 128
+JUDGED = 256  # its envelope was checked
 SETTLED = UNKNOWN | SUCCEEDED | FAILED
 OUTCOMES = {"unknown": UNKNOWN, "succeeded": SUCCEEDED, "failed": FAILED}
 
@@ -46,7 +47,7 @@ class Cards:
         """Start with no card."""
         self.numbers: dict[bytes, int] = {}  # card hash -> card
         self.steps: dict[bytes, int] = {}  # task digest -> first card of the step
-        self.flags = array("B")
+        self.flags = array("H")
         self.last = array("Q")  # seq of the card's last event other than refused
         self.deadline = array("Q")  # ms; of the decision, once approved of the grant
         self.grant_ttl = array("Q")  # s; 0 is no limit
@@ -84,6 +85,11 @@ class Cards:
         ends the windows that it could be asked about.
         """
         return at >= self.deadline[card] or self.reset_seq > self.last[card]
+
+    def is_judged(self, card: bytes | None) -> bool:
+        """Say whether the envelope of a card was checked before, so that its hash is enough."""
+        number = None if card is None else self.numbers.get(card)
+        return number is not None and bool(self.flags[number] & JUDGED)
 
     def is_open(self, card: int) -> bool:
         """Say whether a card is OPEN, late or not."""

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from verifier import cbor
 from verifier.evidence import Evidence, frame, parse
 from verifier.shape import Problem
-from verifier.spec import HEADER, MAX_RECORD
+from verifier.spec import DIGEST_SIZE, HEADER, MAX_RECORD
 
 MAX_DAMAGE = 1 << 24  # bytes that are no record, after which reading on tells nothing
 
 
+_TAG_HEAD = b"\x58\x20"
 _TORN = "torn"
 _NONE = "none"
 
@@ -100,7 +101,7 @@ class Frames:
             piece.torn = ("the rest of the record", f"{size} bytes of it at the end of the file")
             self.pos = len(self.buffer)
             return piece
-        while self._to_header() and not isinstance(self._frame(), int):
+        while self._to_header() and not self._begins_record():
             if self.offset - start > MAX_DAMAGE:
                 self._lost = True
                 break
@@ -109,6 +110,13 @@ class Frames:
         else:
             piece.framing = ("a record", f"{self.offset - start} bytes that are none")
         return piece
+
+    def _begins_record(self) -> bool:
+        """Say whether bytes after others that are no record are one, down to a tag of 32 bytes."""
+        end = self._frame()
+        if not isinstance(end, int):
+            return False
+        return self.buffer[end - len(_TAG_HEAD) - DIGEST_SIZE : end].startswith(_TAG_HEAD)
 
     def _to_header(self) -> bool:
         """Move on to the next record header after `pos`; False at the end of the file."""

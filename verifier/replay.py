@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 
 from verifier import checks
+from verifier.cards import JUDGED
 from verifier.checks import Check
 from verifier.checks.completeness import End
 from verifier.checks.refusals import count_key
@@ -69,7 +70,7 @@ class Replay:
         self.failed: Counter[str] = Counter()
         self.head = head
         self.head_at: int | None = None
-        self.starts_whole = True  # nothing but records stands before the first record
+        self.begins_at: int | None = None  # seq of the record that the log begins with
         self.digests: dict[int, bytes] | None = {} if keep_digests else None
         self._rows = [check for check in checks.CHECKS if check.scope == checks.RECORD]
 
@@ -78,7 +79,7 @@ class Replay:
         self._begin(record)
         failed = self._judge(record)
         state = self.state
-        belongs = state.belongs_to_gap(record.seq)
+        belongs = state.belongs(record.seq)
         unsound = belongs or (failed is not None and failed.unsound)
         if failed is not None:
             self._touch(record.card)
@@ -96,8 +97,9 @@ class Replay:
             state.chain = record.chain if known else state.ring.chain_of(record.kid) or record.chain
             for pin in state.ring.pins(state.chain):
                 state.pins.setdefault(pin.seq, []).append(pin)
-        if state.expected_seq is None and record.seq:
-            state.disturbed = True
+        if state.expected_seq is None and record.seq is not None:
+            self.begins_at = record.seq
+            state.disturbed = record.seq != 0
 
     def _judge(self, record: Evidence) -> Check | None:
         """Run the table; report the first row that fails, and every one that cannot verify."""
@@ -141,7 +143,6 @@ class Replay:
             self._disturb()
             if self.state.expected_seq is None:
                 self.state.expected_seq = 0
-                self.starts_whole = False
             self.state.gap_explained = True
             self.state.link_explained = True
 
@@ -180,7 +181,7 @@ class Replay:
             state.close_gap(seq)
         elif expected is not None and seq > expected:
             state.gaps.append((expected, seq))
-        state.surplus_before = expected is not None and seq < expected and not belongs
+        state.surplus = seq if expected is not None and seq < expected else None
         state.expected_seq = seq + 1 if expected is None else max(expected, seq + 1)
         state.gap_explained = False
         if self.head is not None and digest == self.head:
@@ -199,6 +200,8 @@ class Replay:
         if kind == "issued":
             self._note_step(record)
         state.cards.fold(kind, record.card, seq, at, body)
+        if record.envelope is not None and record.card in state.cards.numbers:
+            state.cards.flags[state.cards.numbers[record.card]] |= JUDGED
         if kind == "refused":
             state.counts[count_key(record)] = body["count"]
         elif kind == "redacted":

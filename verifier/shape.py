@@ -279,19 +279,26 @@ def _refused_approver_problem(body: dict[str, Any]) -> Problem | None:
     return None
 
 
+_DESCRIBED = {
+    "issued": ("presented",),
+    "resolved": ("note", "presented", "response"),
+    "withdrawn": ("note",),
+}
+
+
 def bindings(kind: str, card: bytes | None, body: dict[str, Any]) -> dict[str, bytes]:
     """Give the openings that a record binds, each with its digest (spec §3.4)."""
     bound: dict[str, bytes] = {}
     if card is not None:
         bound["envelope"] = card
-    for name in ("presented", "note", "response"):
+    for name in _DESCRIBED.get(kind, ()):
         if name in body:
             bound[name] = body[name]["digest"]
     if (kind == "refused" and "rebuilt" in body) or (
         kind == "dispatched" and body["rebuilt"] != card
     ):
         bound["rebuilt"] = body["rebuilt"]
-    if "profile" in body:
+    if kind in ("opened", "configured") and "profile" in body:
         bound["profile"] = body["profile"]
     if kind == "resolved" and body["approver"]["assurance"] == "signed":
         evidence = body["approver"].get("evidence")

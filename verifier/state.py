@@ -10,32 +10,30 @@ from verifier.evidence import Evidence
 from verifier.keys import Pin, Ring
 from verifier.spec import NO_PREVIOUS
 
-_PREFIX = 8
-
 
 class Digests:
-    """The first eight bytes of every chain digest, by seq, so that `redacted` can be checked.
+    """A short hash of every chain digest, by seq, so that `redacted` can be checked.
 
-    Eight bytes a record keep a replay of a large log small. Who could make two records with one
-    prefix holds the key, and could as well write another `redacted`.
+    Eight bytes a record keep a replay of a large log small. They are the interpreter's keyed hash
+    of the whole digest, so nobody can aim at two digests that share them.
     """
 
-    __slots__ = ("_firsts", "_places", "_prefixes")
+    __slots__ = ("_firsts", "_hashes", "_places")
 
     def __init__(self) -> None:
         """Start with no record."""
-        self._prefixes = array("Q")
+        self._hashes = array("q")
         self._firsts: list[int] = []  # seq of the first record of each run without a gap
-        self._places: list[int] = []  # its place in _prefixes
+        self._places: list[int] = []  # its place in _hashes
 
     def add(self, seq: int, digest: bytes) -> None:
         """Keep the digest of the record at `seq`; a seq below the last one is left out."""
-        if not self._firsts or seq != self._firsts[-1] + len(self._prefixes) - self._places[-1]:
-            if self._firsts and seq < self._firsts[-1] + len(self._prefixes) - self._places[-1]:
+        if not self._firsts or seq != self._firsts[-1] + len(self._hashes) - self._places[-1]:
+            if self._firsts and seq < self._firsts[-1] + len(self._hashes) - self._places[-1]:
                 return
             self._firsts.append(seq)
-            self._places.append(len(self._prefixes))
-        self._prefixes.append(int.from_bytes(digest[:_PREFIX], "big"))
+            self._places.append(len(self._hashes))
+        self._hashes.append(hash(digest))
 
     def matches(self, seq: int, digest: bytes) -> bool | None:
         """Say whether the record at `seq` has this digest; None where it was not read."""
@@ -43,10 +41,10 @@ class Digests:
         if run < 0:
             return None
         place = self._places[run] + seq - self._firsts[run]
-        end = self._places[run + 1] if run + 1 < len(self._places) else len(self._prefixes)
+        end = self._places[run + 1] if run + 1 < len(self._places) else len(self._hashes)
         if place >= end:
             return None
-        return self._prefixes[place] == int.from_bytes(digest[:_PREFIX], "big")
+        return self._hashes[place] == hash(digest)
 
 
 class State:
@@ -72,7 +70,7 @@ class State:
         "profile",
         "ring",
         "sure_from",
-        "surplus_before",
+        "surplus",
         "touched",
         "unsure_steps",
     )
@@ -95,22 +93,23 @@ class State:
         self.names: set[str] = set()  # versions and kids already reported
         self.touched: set[bytes] = set()
         self.gaps: list[tuple[int, int]] = []  # missing seqs, as [first, end)
-        self.surplus_before = False  # the record before bore a seq that was there already
+        self.surplus: int | None = None  # seq of the record before, where it came too late
         self.gap_explained = False  # a missing seq at the next record belongs to a finding
         self.link_explained = False  # so does a bad link
         self.disturbed = False  # there was an unsound record
         self.sure_from = 0  # the first card that was issued after the last unsound record
         self.unsure_steps: set[int] = set()  # steps whose beginning was not seen
 
-    def fills_gap(self, seq: int) -> bool:
-        """Say whether `seq` is one of those reported missing (spec §10.3, rule 3)."""
-        return any(first <= seq < end for first, end in self.gaps)
+    def belongs(self, seq: int | None) -> bool:
+        """Say whether a record that comes too late belongs to a finding (spec §10.3, rule 3).
 
-    def belongs_to_gap(self, seq: int | None) -> bool:
-        """Say whether a record of this seq, found now, fills a gap reported before."""
+        It fills a gap reported before, or goes on a stretch of repeated records.
+        """
         if seq is None or self.expected_seq is None or seq >= self.expected_seq:
             return False
-        return self.fills_gap(seq)
+        if self.surplus is not None and seq == self.surplus + 1:
+            return True
+        return any(first <= seq < end for first, end in self.gaps)
 
     def close_gap(self, seq: int) -> None:
         """Take `seq` out of those reported missing."""

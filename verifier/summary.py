@@ -62,8 +62,8 @@ class Reading:
         """Give what the checks of the whole log need."""
         tally = replay.tally
         return End(
-            records=tally.records,
-            first_seq=tally.first_seq if replay.starts_whole else None,
+            nothing=not tally.records and not replay.findings,
+            begins_at=replay.begins_at,
             reached=replay.state.expected_seq or 0,
             unreadable=self.unreadable,
             expectation=self.expectation,

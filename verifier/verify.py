@@ -134,17 +134,15 @@ def _unreadable(path: str, problem: str) -> Evidence:
 def _with_forks(logs: list[LogReport], digests: list[dict[int, bytes]]) -> list[LogReport]:
     """Add to each log the first place where it parts from an earlier one of its chain."""
     (row,) = (check for check in checks.CHECKS if check.scope == checks.LOGS)
-    for place, log in enumerate(logs):
-        for earlier in range(place):
+    for number, log in enumerate(logs):
+        for earlier in range(number):
             if log.chain is None or log.chain != logs[earlier].chain:
                 continue
-            found = _fork(row, digests[place], digests[earlier])
-            if found is None:
-                logs[place] = with_row(logs[place], row.id, Outcome.PASS, "")
-            else:
-                found = replace(found, file=log.path)
-                logs[place] = with_finding(logs[place], found)
+            found = _fork(row, digests[number], digests[earlier])
+            if found is not None:
+                logs[number] = with_finding(log, replace(found, file=log.path))
                 break
+            logs[number] = with_row(logs[number], row.id, Outcome.PASS, "")
     return logs
 
 

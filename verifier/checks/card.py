@@ -30,12 +30,12 @@ def check_opening_digest(record: Evidence, _state: State) -> Problem | None:
 
 def _document(record: Evidence, state: State) -> dict[str, Any] | None:
     """Give the envelope where it is there and was not checked at its issued record."""
-    return None if record.card in state.cards.numbers else record.document()
+    return None if state.cards.is_judged(record.card) else record.document()
 
 
 def check_envelope_canonical(record: Evidence, state: State) -> Problem | None:
     """The envelope is strict JSON in canonical form (spec §2.1, §2.2)."""
-    if record.envelope is None or record.card in state.cards.numbers:
+    if record.envelope is None or state.cards.is_judged(record.card):
         return None
     try:
         jcs.judged(record.envelope)
@@ -47,7 +47,7 @@ def check_envelope_canonical(record: Evidence, state: State) -> Problem | None:
 
 def check_envelope_schema(record: Evidence, state: State) -> Problem | None:
     """The envelope has exactly the members of the schema (spec §2.3)."""
-    if record.envelope is None or record.card in state.cards.numbers:
+    if record.envelope is None or state.cards.is_judged(record.card):
         return None
     document = record.document()
     problem = ": an object" if document is None else envelope.schema_problem(document)

@@ -24,10 +24,8 @@ def check_sequence(record: Evidence, state: State) -> Problem | None:
     if record.seq is None or expected is None or record.seq == expected:
         return None
     if record.seq < expected:
-        return (
-            None if state.fills_gap(record.seq) else (f"seq {expected}", f"seq {record.seq} again")
-        )
-    if state.gap_explained or (state.surplus_before and record.seq == expected + 1):
+        return None if state.belongs(record.seq) else (f"seq {expected}", f"seq {record.seq} again")
+    if state.gap_explained or (state.surplus is not None and record.seq == expected + 1):
         return None
     last = record.seq - 1
     missing = f"seq {expected}" if last == expected else f"seq {expected} to {last}"
@@ -38,7 +36,7 @@ def check_link(record: Evidence, state: State) -> Problem | None:
     """Prev is the chain digest of the record before (spec §3.3; §10.3, rule 4)."""
     if record.prev is None or record.seq is None or record.prev == state.prev:
         return None
-    if state.link_explained or state.fills_gap(record.seq):
+    if state.link_explained or state.belongs(record.seq):
         return None
     if state.expected_seq is None and record.seq != 0:
         return None  # the log does not start at seq 0: check_left_edge says so

@@ -21,13 +21,13 @@ class Expectation:
 class End:
     """What there is to say about a log once it was read.
 
-    `first_seq` is the seq of the first record, None where damage or nothing stands before it.
-    `reached` is one past the highest seq. `head_at` is where the digest of `expectation` was
-    found, None if nowhere.
+    `nothing` says that there was no byte to judge. `begins_at` is the seq of the record that it
+    begins with, None where other bytes do. `reached` is one past the highest seq. `head_at` is
+    where the digest of `expectation` was found, None if nowhere.
     """
 
-    records: int
-    first_seq: int | None
+    nothing: bool
+    begins_at: int | None
     reached: int
     unreadable: bool
     expectation: Expectation
@@ -36,7 +36,7 @@ class End:
 
 def check_empty(end: End) -> Problem | None:
     """There is at least one record."""
-    if end.records or end.unreadable:
+    if not end.nothing:
         return None
     return "at least one record", "none"
 
@@ -48,7 +48,7 @@ def check_unreadable(record: Evidence, _state: State) -> Problem | None:
 
 def check_left_edge(end: End) -> Problem | None:
     """The log starts at seq 0."""
-    return None if not end.first_seq else ("a first record of seq 0", f"seq {end.first_seq}")
+    return ("a first record of seq 0", f"seq {end.begins_at}") if end.begins_at else None
 
 
 def check_expected_count(end: End) -> Problem | None:

@@ -17,7 +17,7 @@ def check_segment_name(record: Evidence, state: State) -> Problem | None:
         return record.name
     if record.segment_seq is None or record.seq is None or record.segment_seq == record.seq:
         return None
-    if state.fills_gap(record.seq):
+    if state.belongs(record.seq):
         return None
     return f"the name {record.seq:020}", f"{record.segment_seq:020}"
 
@@ -57,7 +57,7 @@ def check_version(record: Evidence, state: State) -> Problem | None:
         return None
     if not record.known_version:
         return (VERSION, record.version) if _tag_holds(record, state) else None
-    if record.envelope is None or record.card in state.cards.numbers:
+    if record.envelope is None or state.cards.is_judged(record.card):
         return None
     document = record.document()
     version = None if document is None else document.get("format")

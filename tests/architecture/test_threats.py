@@ -6,8 +6,6 @@ import hmac
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -18,11 +16,12 @@ import cbor2
 import pytest
 
 from ledger import Facts, Ledger, Proposal
+from verifier.report import Verdict
+from verifier.verify import verify
 
 ROOT = Path(__file__).parents[2]
 NOW = 1_800_000_000_000
 SEQ, PREV, AT, KIND, CARD, BODY = range(2, 8)  # places in a payload (spec §3.2)
-VERIFIED, BROKEN, CANNOT_VERIFY = 0, 3, 4
 
 
 @dataclass(frozen=True)
@@ -118,22 +117,19 @@ class World:
     log: Log
     key: Path
 
-    def verify(self, logs: list[bytes], *arguments: str) -> int:
-        """The exit status of the verifier, which sees the files and the arguments and no more."""
+    def verify(self, logs: list[bytes], *, with_key: bool, head: str | None = None) -> Verdict:
+        """What the verifier says of the files, with no more than is given here."""
         paths = []
         for number, data in enumerate(logs):
             paths.append(self.folder / f"seen-{number}.cbor")
             paths[-1].write_bytes(data)
-        done = subprocess.run(
-            [sys.executable, "-m", "verifier", *map(str, paths), *arguments],
-            cwd=ROOT,
-            env={"PATH": os.environ["PATH"], "HOME": str(self.folder)},
-            capture_output=True,
-            text=True,
-            check=False,
+        report = verify(
+            [str(path) for path in paths],
+            [str(self.key)] if with_key else [],
+            expect_head=None if head is None else bytes.fromhex(head),
+            environ={},
         )
-        assert done.returncode in (VERIFIED, BROKEN, CANNOT_VERIFY), done.stderr
-        return done.returncode
+        return report.verdict
 
 
 Attack = Callable[[World], list[bytes]]
@@ -304,11 +300,11 @@ def rows() -> dict[str, list[str]]:
     return {action: seen for action, *seen in cells}
 
 
-def expected(cell: str, without_key: bool) -> int:
+def expected(cell: str, *, with_key: bool) -> Verdict:
     if cell.startswith(("D", "d")):
-        return CANNOT_VERIFY if "no key" in cell else BROKEN
+        return Verdict.CANNOT_VERIFY if "no key" in cell else Verdict.BROKEN
     assert cell == "U"
-    return CANNOT_VERIFY if without_key else VERIFIED
+    return Verdict.VERIFIED if with_key else Verdict.CANNOT_VERIFY
 
 
 def test_every_row_is_acted_out() -> None:
@@ -316,11 +312,10 @@ def test_every_row_is_acted_out() -> None:
 
 
 def test_nothing_is_found_in_the_true_log(world: World) -> None:
-    head = ["--expect-head", world.log.head, "--expect-count", str(len(world.log.records))]
-    key = ["--key", str(world.key)]
-    assert world.verify([world.log.data]) == CANNOT_VERIFY
-    assert world.verify([world.log.data], *key) == VERIFIED
-    assert world.verify([world.log.data], *key, *head) == VERIFIED
+    logs = [world.log.data]
+    assert world.verify(logs, with_key=False) is Verdict.CANNOT_VERIFY
+    assert world.verify(logs, with_key=True) is Verdict.VERIFIED
+    assert world.verify(logs, with_key=True, head=world.log.head) is Verdict.VERIFIED
 
 
 CASES = [(action, attack) for action, attacks in ATTACKS.items() for attack in attacks]
@@ -329,12 +324,13 @@ CASES = [(action, attack) for action, attacks in ATTACKS.items() for attack in a
 @pytest.mark.parametrize(("action", "attack"), CASES, ids=lambda v: getattr(v, "__name__", ""))
 def test_attack_is_seen_as_the_table_says(world: World, action: str, attack: Attack) -> None:
     logs = attack(world)
-    key = ["--key", str(world.key)]
-    head = [*key, "--expect-head", world.log.head]
     without, with_key, with_head = rows()[action]
-    seen = [world.verify(logs), world.verify(logs, *key), world.verify(logs, *head)]
-    assert seen == [
-        expected(without, without_key=True),
-        expected(with_key, without_key=False),
-        expected(with_head, without_key=False),
+    assert [
+        world.verify(logs, with_key=False),
+        world.verify(logs, with_key=True),
+        world.verify(logs, with_key=True, head=world.log.head),
+    ] == [
+        expected(without, with_key=False),
+        expected(with_key, with_key=True),
+        expected(with_head, with_key=True),
     ]

@@ -48,7 +48,7 @@ Exit status:
   0  done                     4  cannot verify
   1  crash, a bug             5  refused
   2  wrong usage or input     6  disk, lock, key or clock
-  3  broken                   """
+  3  broken"""
 
 
 class _Commands(click.Group):

@@ -195,12 +195,12 @@ def bound_openings(kind: str, card: bytes | None, body: Mapping[str, Any]) -> di
 
 
 def _check(value: Any, schema: _Type, place: str) -> None:
-    if isinstance(schema, _Scalar):
+    if type(schema) is _Scalar:
         if not schema.holds(value):
             raise Malformed(f"expected {schema.says}", pointer=place)
-    elif isinstance(schema, _Map):
+    elif type(schema) is _Map:
         _check_map(value, schema, place)
-    else:
+    elif type(schema) is _Lines:
         _check_lines(value, schema, place)
 
 

@@ -84,7 +84,7 @@ def test_body_of_its_kind_is_accepted(kind: str, full: bool) -> None:
 
 
 def test_unknown_kind_is_malformed() -> None:
-    refuse("approved", None, {})
+    assert refuse("approved", None, {}).reason == "unknown kind"
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
@@ -276,6 +276,10 @@ def test_opening_is_bound_by_its_digest(
     check_event(kind, card, body, {name: TEXT})
     assert bound_openings(kind, card, body)[name] == DIGEST
     assert "does not hash" in refuse(kind, card, body, **{name: TEXT + b"!"}).reason
+
+
+def test_record_of_a_kind_without_openings_binds_none() -> None:
+    assert bound_openings("opened", None, event("opened", full=False)[1]) == {}
 
 
 NOT_BOUND: list[tuple[str, str, dict[str, Any]]] = [

@@ -247,6 +247,36 @@ def task_digest(envelope: dict[str, Any]) -> bytes:
     return hashlib.sha256(jcs.encode(envelope["task"])).digest()
 
 
+def is_well_formed(envelope: Any) -> bool:
+    """Say whether a value keeps the schema and its digests follow from it (spec §2.3, §2.5)."""
+    return (
+        schema_problem(envelope) is None
+        and args_digest(envelope) == envelope["action"]["args_digest"]
+        and effect_key(envelope) == envelope["effect_key"]
+    )
+
+
+def repeats_problem(
+    kind: str, body: dict[str, Any], at: int, envelope: dict[str, Any]
+) -> tuple[str, str] | None:
+    """Say where a record says something else of a card than its envelope (spec §3.5, §5)."""
+    if kind != "issued" and body.get("gate") != "issue":
+        return None
+    if envelope["issued_at"] != at // 1000:
+        return f"issued_at {at // 1000}", f"issued_at {envelope['issued_at']}"
+    task = task_digest(envelope)
+    if body["task"] != task:
+        return f"task {task.hex()}", f"task {body['task'].hex()}"
+    if kind != "issued":
+        return None
+    for name in ("not_after", "grant_ttl", "supersedes"):
+        found = body.get(name)
+        found = found.hex() if isinstance(found, bytes) else found
+        if found != envelope.get(name):
+            return f"{name} {envelope.get(name, 'absent')}", f"{name} {found}"
+    return None
+
+
 def terms(envelope: dict[str, Any]) -> dict[str, Any]:
     """Give the members that are frozen at issue, `effect_key` aside (spec §2.4, §6.4)."""
     return {

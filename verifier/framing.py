@@ -27,17 +27,22 @@ class Lost(Exception):
 class Frames:
     """The pieces of one file, in order. `buffer[pos:]` is what was read and not given yet."""
 
-    __slots__ = ("_chunks", "_file", "_lost", "_offset", "_seq", "buffer", "pos")
+    __slots__ = ("_chunks", "_lost", "_offset", "_seq", "buffer", "file", "pos")
 
     def __init__(self, file: str, chunks: Iterator[bytes], seq: int | None = None) -> None:
         """Read `chunks` of `file`; `seq` is the number in the name of a segment."""
-        self._file = file
+        self.file = file
         self._chunks = chunks
         self._offset = 0  # of buffer[0] in the file
         self._seq = seq
         self.buffer = b""
         self.pos = 0
         self._lost = False
+
+    @property
+    def begins_segment(self) -> bool:
+        """Whether the next record is the first of a segment, whose name gives its seq."""
+        return self._seq is not None
 
     @property
     def offset(self) -> int:
@@ -66,7 +71,7 @@ class Frames:
             return None
         end = self._frame()
         if isinstance(end, int):
-            record = parse(self._file, self.offset, self.buffer[self.pos : end])
+            record = parse(self.file, self.offset, self.buffer[self.pos : end])
             record.segment_seq, self._seq = self._seq, None
             self.pos = end
             return record
@@ -95,7 +100,7 @@ class Frames:
     def _damage(self, problem: str | Problem) -> Evidence:
         """Give the bytes up to the next whole record (spec §10.3, rule 5)."""
         start = self.offset
-        piece = Evidence(self._file, start, b"")
+        piece = Evidence(self.file, start, b"")
         if problem == _TORN and self.buffer.find(HEADER, self.pos + 1) < 0:
             size = len(self.buffer) - self.pos
             piece.torn = ("the rest of the record", f"{size} bytes of it at the end of the file")

@@ -213,6 +213,11 @@ def payload_problem(fields: list[Any]) -> Problem | None:
         return "a kind of event", _describe(kind)
     if type(body) is not dict:
         return "body: a map", _describe(body)
+    return body_problem(kind, card, body)
+
+
+def body_problem(kind: str, card: Any, body: dict[Any, Any]) -> Problem | None:
+    """Say what keeps card and body from being those of their kind (spec §3.5, §6.4)."""
     return (
         _members_problem(body, BODIES[kind])
         or _card_problem(kind, card, body)

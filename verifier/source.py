@@ -127,19 +127,18 @@ def segments(path: str) -> tuple[list[Segment], list[str]]:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise Unreadable(error.strerror or "it cannot be read") from None
-    found: dict[int, Segment] = {}
+    found = []
     others = []
-    for name in names:
+    for name in names:  # twenty digits sort as their numbers
         file = os.path.join(folder, name)
         seq = _segment_seq(name)
-        if seq is None or seq in found:
+        if seq is None:
             others.append(file)
         else:
-            found[seq] = Segment(file, seq)
-    ordered = [found[seq] for seq in sorted(found)]
-    if ordered:
-        ordered[-1].live = True
-    return ordered, others
+            found.append(Segment(file, seq))
+    if found:
+        found[-1].live = True
+    return found, others
 
 
 def _segment_seq(name: str) -> int | None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from verifier import checks, keys, source
 from verifier.checks.completeness import Expectation
 from verifier.evidence import Evidence
+from verifier.fast import advance
 from verifier.framing import Frames, Lost
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings, finding
 from verifier.report import Finding, LogReport, Outcome, Report
@@ -113,6 +114,7 @@ def _parts(path: str) -> tuple[list[source.Segment], list[str]]:
 def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -> None:
     frames = Frames(segment.path, segment.chunks(), segment.seq)
     while True:
+        broke = advance(frames, replay)
         record = frames.next()
         if record is None:
             return
@@ -122,7 +124,7 @@ def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -
                 "a writer may be at work, or was interrupted"
             )
         else:
-            replay.take(record)
+            replay.take(record, broke=broke)
 
 
 def _unreadable(path: str, problem: str) -> Evidence:

@@ -74,25 +74,10 @@ def check_effect_key(record: Evidence, state: State) -> Problem | None:
 
 def check_issued_body(record: Evidence, _state: State) -> Problem | None:
     """The body of issued repeats the envelope; issued_at is the second of at (spec §3.5, §5)."""
-    is_issued = record.kind == "issued"
-    if not is_issued and not (record.kind == "refused" and record.body["gate"] == "issue"):
-        return None
     document = record.document()
-    if document is None or record.at is None:
+    if document is None or record.kind is None or record.at is None:
         return None
-    if document["issued_at"] != record.at // 1000:
-        return f"issued_at {record.at // 1000}", f"issued_at {document['issued_at']}"
-    task = envelope.task_digest(document)
-    if record.body["task"] != task:
-        return f"task {task.hex()}", f"task {record.body['task'].hex()}"
-    if not is_issued:
-        return None
-    for name in ("not_after", "grant_ttl", "supersedes"):
-        found = record.body.get(name)
-        found = found.hex() if isinstance(found, bytes) else found
-        if found != document.get(name):
-            return f"{name} {document.get(name, 'absent')}", f"{name} {found}"
-    return None
+    return envelope.repeats_problem(record.kind, record.body, record.at, document)
 
 
 def check_opening_missing(names: set[str]) -> Problem:

@@ -45,7 +45,7 @@ def check_link(record: Evidence, state: State) -> Problem | None:
 
 def check_kid(record: Evidence, state: State) -> Problem | None:
     """Every record is under the kid in force (spec §4.2)."""
-    if state.kid is None or record.kid == state.kid:
+    if state.kid is None or not record.kid or record.kid == state.kid:
         return None
     return f"kid {state.kid.hex()}", f"kid {record.kid.hex()}"
 
@@ -53,7 +53,7 @@ def check_kid(record: Evidence, state: State) -> Problem | None:
 def check_key_missing(record: Evidence, state: State) -> Problem | None:
     """A secret for the kid is at hand (spec §4.2)."""
     chain = record.chain or state.chain
-    if chain is None or state.ring.hmac(chain, record.kid) is not None:
+    if chain is None or not record.kid or state.ring.hmac(chain, record.kid) is not None:
         return None
     return f"the secret of kid {record.kid.hex()}", "none"
 

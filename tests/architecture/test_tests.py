@@ -10,7 +10,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted((ROOT / "tests").rglob("test_*.py"))
-ASSERTING = ("assert", "check", "raises", "validate", "fail")
+ASSERTING = ("assert", "check", "raises", "validate", "fail", "ok")
 
 
 def name_of(path: Path) -> str:

@@ -79,6 +79,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 @click.group(
     cls=_Commands,
+    no_args_is_help=False,
     epilog=_EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

@@ -74,11 +74,10 @@ def test_any_change_of_its_text_makes_it_none(path: Path) -> None:
     file(path).advance(HEAD)
     content = path.read_bytes()
     for position in range(len(content.rstrip())):
-        for flip in (1, 0x20, 0x80):
-            changed = bytearray(content)
-            changed[position] ^= flip
-            path.write_bytes(changed)
-            assert file(path).read() is None
+        changed = bytearray(content)
+        changed[position] ^= 0x20
+        path.write_bytes(changed)
+        assert file(path).read() is None
 
 
 def test_a_link_in_its_place_is_not_followed(path: Path) -> None:

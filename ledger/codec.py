@@ -82,7 +82,7 @@ def encode(event: Event, kid: bytes, tag_of: Callable[[bytes], bytes]) -> bytes:
         _check_common(event)
         check_event(event.kind, event.card, body, openings)
     except Malformed as error:
-        raise ProposalInvalid(error.pointer or "", error.reason) from None
+        raise ProposalInvalid(error.pointer, error.reason) from None
     payload = cbor2.dumps(
         cbor2.dumps(
             [VERSION, event.chain, event.seq, event.prev, event.at, event.kind, event.card, body]

@@ -162,13 +162,13 @@ def check_event(kind: str, card: bytes | None, body: Any, openings: Mapping[str,
     """
     schema = _BODIES.get(kind)
     if schema is None:
-        raise Malformed("unknown kind", pointer="")
+        raise Malformed("unknown kind")
     _check(body, schema, "")
     if kind == "refused":
         _check_refusal(card, body)
     elif (card is not None) != (kind in _OF_CARDS):
         expected = "null" if card else "a card hash"
-        raise Malformed(f"card of kind {kind}: expected {expected}", pointer="")
+        raise Malformed(f"card of kind {kind}: expected {expected}")
     _check_openings(openings, bound_openings(kind, card, body))
 
 
@@ -236,7 +236,7 @@ def _check_refusal(card: bytes | None, body: Mapping[str, Any]) -> None:
     required, allowed = _REFUSALS[gate]
     if gate == "issue":
         if card is None:
-            raise Malformed("card of a refusal of the gate issue: expected a card hash", pointer="")
+            raise Malformed("card of a refusal of the gate issue: expected a card hash")
     elif card is not None:
         required |= {"of"}
     elif gate in ("dispatch", "settle"):
@@ -260,8 +260,8 @@ def _check_openings(openings: Mapping[str, bytes], bound: Mapping[str, bytes]) -
     for name, value in openings.items():
         digest = bound.get(name)
         if digest is None:
-            raise Malformed(f"opening {name!a} is not bound by the payload", pointer="")
+            raise Malformed(f"opening {name!a} is not bound by the payload")
         if type(value) is not bytes or len(value) > MAX_OPENING:
-            raise Malformed(f"opening {name}: expected at most {MAX_OPENING} bytes", pointer="")
+            raise Malformed(f"opening {name}: expected at most {MAX_OPENING} bytes")
         if hashlib.sha256(value).digest() != digest:
-            raise Malformed(f"opening {name} does not hash to the digest that binds it", pointer="")
+            raise Malformed(f"opening {name} does not hash to the digest that binds it")

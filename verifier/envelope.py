@@ -221,37 +221,38 @@ def schema_problem(envelope: Any) -> str | None:
     return None
 
 
-def args_digest(envelope: dict[str, Any]) -> str:
+def args_digest(envelope: dict[str, Any], encode: jcs.Encode = jcs.encode) -> str:
     """Give the digest of the arguments (spec §2.5)."""
-    return hashlib.sha256(jcs.encode(envelope["action"]["arguments"])).hexdigest()
+    return hashlib.sha256(encode(envelope["action"]["arguments"])).hexdigest()
 
 
 def effect_key(envelope: dict[str, Any]) -> str:
-    """Give the business idempotency key (spec §2.5)."""
+    """Give the business idempotency key (spec §2.5) of an envelope that keeps the schema."""
     action = envelope["action"]
-    return hashlib.sha256(
-        jcs.encode(
-            {
-                "args_digest": action["args_digest"],
-                "capability": action.get("capability"),
-                "format": "effect-key/1",
-                "task": envelope["task"],
-                "tool_name": action["tool_name"],
-            }
-        )
-    ).hexdigest()
+    capability = jcs.encode(action.get("capability")).decode()
+    text = (
+        f'{{"args_digest":{jcs.quote(action["args_digest"])},"capability":{capability},'
+        f'"format":"effect-key/1","task":{_task(envelope)},'
+        f'"tool_name":{jcs.quote(action["tool_name"])}}}'
+    )
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def task_digest(envelope: dict[str, Any]) -> bytes:
     """Give the digest that names the step (spec §2.5)."""
-    return hashlib.sha256(jcs.encode(envelope["task"])).digest()
+    return hashlib.sha256(_task(envelope).encode()).digest()
 
 
-def is_well_formed(envelope: Any) -> bool:
+def _task(envelope: dict[str, Any]) -> str:
+    task = envelope["task"]
+    return f'{{"id":{jcs.quote(task["id"])},"step":{jcs.quote(task["step"])}}}'
+
+
+def is_well_formed(envelope: Any, encode: jcs.Encode) -> bool:
     """Say whether a value keeps the schema and its digests follow from it (spec §2.3, §2.5)."""
     return (
         schema_problem(envelope) is None
-        and args_digest(envelope) == envelope["action"]["args_digest"]
+        and args_digest(envelope, encode) == envelope["action"]["args_digest"]
         and effect_key(envelope) == envelope["effect_key"]
     )
 

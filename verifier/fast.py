@@ -154,8 +154,8 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
         if "envelope" in openings and (
             kind == "issued" or not state.cards.is_judged(card) or body.get("gate") == "issue"
         ):
-            document = jcs.canonical(openings["envelope"])
-            if not is_well_formed(document) or repeats_problem(kind, body, now, document):
+            document, encode = jcs.canonical(openings["envelope"])
+            if not is_well_formed(document, encode) or repeats_problem(kind, body, now, document):
                 return True
         digest = bare.digest()
         if len(openings) == len(bound) and _fold(state, kind, card, seq, now, body, document):

@@ -7,6 +7,7 @@ speed of the C scanner, where its answer is provably that of the judge.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from json import JSONDecoder, JSONEncoder
 from json.encoder import encode_basestring  # type: ignore[attr-defined,unused-ignore]
 from typing import Any, NoReturn
@@ -191,6 +192,9 @@ def _number(spelling: str, is_float: str | None, pointer: str) -> int | float:
     return value
 
 
+Encode = Callable[[Any], bytes]
+
+
 def encode(value: Any) -> bytes:
     """Give the RFC 8785 form of what `parse` gave."""
     return _encode(value).encode()
@@ -286,8 +290,10 @@ _dumps = JSONEncoder(
 quote = encode_basestring
 
 
-def canonical(data: bytes) -> Any:
-    """Give the value of a document in canonical form; raise JsonRefused if it is not canonical.
+def canonical(data: bytes) -> tuple[Any, Encode]:
+    """Give the value of a document in canonical form, and an encoder for parts of it.
+
+    Raises JsonRefused if the document is not canonical.
 
     The C scanner and encoder decide only where they agree with RFC 8785: no float, integers of at
     most 15 digits, at most 64 brackets, and no name beyond U+FFFF, so that names sort by code
@@ -303,10 +309,14 @@ def canonical(data: bytes) -> Any:
         ):
             value = _decode(source)
             if _dumps(value) == source:
-                return value
+                return value, _encode_plain
     except (_NeedsJudge, ValueError):
         pass
-    return judged(data)
+    return judged(data), encode
+
+
+def _encode_plain(value: Any) -> bytes:
+    return _dumps(value).encode()
 
 
 _ASTRAL = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")

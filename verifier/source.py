@@ -127,12 +127,12 @@ def segments(path: str) -> tuple[list[Segment], list[str]]:
         names = sorted(os.listdir(folder))
     except OSError as error:
         raise Unreadable(error.strerror or "it cannot be read") from None
-    found = []
+    found: list[Segment] = []
     others = []
     for name in names:  # twenty digits sort as their numbers
         file = os.path.join(folder, name)
         seq = _segment_seq(name)
-        if seq is None:
+        if seq is None or (found and seq == found[-1].seq):  # one seq, one segment
             others.append(file)
         else:
             found.append(Segment(file, seq))

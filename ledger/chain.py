@@ -17,7 +17,16 @@ from ledger.codec import (
     to_be_maced,
 )
 
-__all__ = ["ZERO", "Key", "authentic", "chain_digest", "key_id", "rekey_proof", "seal"]
+__all__ = [
+    "ZERO",
+    "Key",
+    "authentic",
+    "chain_digest",
+    "hmac_sha256",
+    "key_id",
+    "rekey_proof",
+    "seal",
+]
 
 _SECRET_SIZE = 32
 
@@ -56,7 +65,7 @@ def seal(event: Event, key: Key) -> Record:
 
     The bytes are read back by the strict rules, so nothing malformed can be written.
     """
-    return decode(encode(event, key.kid, lambda message: _hmac(key, message)))
+    return decode(encode(event, key.kid, lambda message: hmac_sha256(key.secret, message)))
 
 
 def authentic(record: Record, key: Key) -> bool:
@@ -65,14 +74,16 @@ def authentic(record: Record, key: Key) -> bool:
     The openings are bound by digests that `decode` has checked (spec §3.1, §3.4).
     """
     return record.kid == key.kid and hmac.compare_digest(
-        record.tag, _hmac(key, to_be_maced(record))
+        record.tag, hmac_sha256(key.secret, to_be_maced(record))
     )
 
 
 def rekey_proof(new: Key, *, seq: int, prev: bytes, old_kid: bytes) -> bytes:
     """Give the proof in a `rekeyed` record that its writer held the new secret (spec §4.2)."""
-    return _hmac(new, rekeyed_message(new.chain, seq, prev, old_kid, new.kid))
+    message = rekeyed_message(new.chain, seq, prev, old_kid, new.kid)
+    return hmac_sha256(new.secret, message)
 
 
-def _hmac(key: Key, message: bytes) -> bytes:
-    return hmac.digest(key.secret, message, "sha256")
+def hmac_sha256(secret: bytes, message: bytes) -> bytes:
+    """Give the HMAC-SHA-256 of a message, 32 bytes (RFC 2104)."""
+    return hmac.digest(secret, message, "sha256")

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -79,10 +79,10 @@ def encode(event: Event, kid: bytes, tag_of: Callable[[bytes], bytes]) -> bytes:
     body = _in_order(event.body)
     openings = _in_order(event.openings)
     try:
-        _check_numbers(event)
+        _check_common(event)
         check_event(event.kind, event.card, body, openings)
     except Malformed as error:
-        raise ProposalInvalid(error.pointer or "", error.reason) from None
+        raise ProposalInvalid(error.pointer, error.reason) from None
     payload = cbor2.dumps(
         cbor2.dumps(
             [VERSION, event.chain, event.seq, event.prev, event.at, event.kind, event.card, body]
@@ -106,10 +106,7 @@ def decode(raw: bytes) -> Record:
         raise Malformed(f"record of {len(raw)} bytes, limit {MAX_RECORD}")
     if not raw.startswith(_HEADER):
         raise Malformed("not the header of a record")
-    message = _one_form(raw[1:], 1)
-    if type(message) is not list or len(message) != 4:
-        raise Malformed("expected a COSE_Mac0 array of 4")
-    protected, openings, payload, tag = message
+    protected, openings, payload, tag = _one_form(raw[1:], 1)  # the header says: an array of 4
     if type(openings) is not dict:
         raise Malformed("unprotected is not a map")
     if type(payload) is not bytes:
@@ -200,14 +197,15 @@ def _one_form(data: bytes, offset: int) -> Any:
 
 
 def _check_order(value: Any) -> None:
-    if type(value) is list:
-        for element in value:
-            _check_order(element)
-    elif type(value) is dict:
+    if type(value) is dict:
         names = [_order(name) for name in value]
         if names != sorted(names):
             raise Malformed("map keys are not sorted")
-        for member in value.values():
+        members: Iterable[Any] = value.values()
+    else:
+        members = value if type(value) is list else ()
+    for member in members:
+        if type(member) is dict or type(member) is list:
             _check_order(member)
 
 
@@ -219,11 +217,12 @@ def _order(name: Any) -> tuple[int, bytes]:
 
 
 def _in_order(value: Any) -> Any:
-    """Copy native values with map keys in deterministic order (RFC 8949 §4.2.1)."""
+    """Copy maps, and the maps in them, with keys in deterministic order (RFC 8949 §4.2.1).
+
+    No kind has a map inside an array.
+    """
     if isinstance(value, Mapping):
         return {name: _in_order(value[name]) for name in sorted(value, key=_order)}
-    if isinstance(value, list | tuple):
-        return [_in_order(element) for element in value]
     return value
 
 
@@ -236,12 +235,12 @@ def _event(payload: Any, openings: dict[str, bytes]) -> Event:
         raise Malformed(f"payload is an array of {len(payload)}, expected 8")
     _, chain, seq, prev, at, kind, card, body = payload
     event = Event(chain, seq, prev, at, kind, card, body, openings)
-    _check_numbers(event)
+    _check_common(event)
     check_event(event.kind, event.card, event.body, openings)
     return event
 
 
-def _check_numbers(event: Event) -> None:
+def _check_common(event: Event) -> None:
     """Check what every event has, whatever its kind (spec §3.2)."""
     if type(event.chain) is not bytes or len(event.chain) != 16:
         raise Malformed("chain: expected 16 bytes")

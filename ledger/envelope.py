@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ledger import jcs, schema
-from ledger.errors import Malformed, ProposalInvalid, VersionUnknown
+from ledger.errors import EnvelopeMalformed, ProposalInvalid, VersionUnknown
 from ledger.jcs import JSON
 
 _CUT_MARK: Final = "…"
@@ -203,7 +203,7 @@ def rebuild(envelope: Envelope, facts: Facts) -> Envelope:
 def parse(text: bytes) -> Envelope:
     """Read stored envelope bytes by every rule of spec §2.
 
-    Raises `Malformed` with a JSON pointer, or `VersionUnknown` where the document
+    Raises `EnvelopeMalformed` with a JSON pointer, or `VersionUnknown` where the document
     names another format.
     """
     try:
@@ -216,7 +216,7 @@ def parse(text: bytes) -> Envelope:
         schema.check_envelope(document)
         _check_digests(document)
     except ProposalInvalid as error:
-        raise Malformed(error.reason, what="envelope", pointer=error.pointer) from error
+        raise EnvelopeMalformed(error.pointer, error.reason) from error
     return _envelope(text, document)
 
 

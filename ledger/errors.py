@@ -67,21 +67,28 @@ class AmbiguousPrefix(LedgerError):
 
 
 class Malformed(LedgerError):
-    """Bytes of a record or an envelope break a rule that can be seen in them alone."""
+    """The bytes of a record break a rule that can be seen in them alone (spec §3)."""
 
     exit_status = 3
     hint = "run: cardchain audit verify PATH"
 
-    def __init__(
-        self, reason: str, offset: int = 0, *, what: str = "record", pointer: str | None = None
-    ) -> None:
-        """Take a safe reason, the offset in the bytes read, and the place inside `what`."""
-        place = f" at {shown(pointer)}" if pointer else ""
-        super().__init__(f"malformed {what}{place}, offset {offset}: {reason}")
+    def __init__(self, reason: str, offset: int = 0, pointer: str = "") -> None:
+        """Take a safe reason, the offset in the bytes read, and the place in the body."""
+        super().__init__(f"malformed record, offset {offset}: {_at(pointer)}{reason}")
         self.reason = reason
         self.offset = offset
-        self.what = what
         self.pointer = pointer
+
+
+class EnvelopeMalformed(Malformed):
+    """The stored bytes of an envelope break a rule of spec §2."""
+
+    hint = "give the bytes as they are stored: cardchain show DIR HASH --raw"
+
+    def __init__(self, pointer: str, reason: str) -> None:
+        """Take the place in the document as a JSON pointer, and a safe reason."""
+        super().__init__(reason, pointer=pointer)
+        self.args = (f"malformed envelope: {_at(pointer)}{reason}",)
 
 
 class BrokenLedger(LedgerError):
@@ -258,3 +265,7 @@ class NoStateDirectory(LedgerError):
         """Take why none is usable."""
         super().__init__(f"no usable state directory: {shown(reason)}")
         self.reason = reason
+
+
+def _at(pointer: str) -> str:
+    return f"{shown(pointer)}: " if pointer else ""

@@ -25,6 +25,8 @@ MAX_DEPTH: Final = 64
 MAX_INTEGER: Final = 2**53 - 1
 
 _FIRST_WITH_EXPONENT: Final = 1e21  # from here on ECMAScript prints an exponent
+_MOST_DIGITS: Final = 17  # of 2^53 - 1 and a sign; `int` is slow over long ones
+_TOO_LARGE: Final = "an integer outside ±(2^53 - 1); write it as text"
 _MOST_GROWTH: Final = 4  # `9e15` becomes 16 digits; nothing else grows as much
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*+"?|[][{},]', re.DOTALL)
 
@@ -232,12 +234,13 @@ def _object(pairs: list[tuple[str, JSON]]) -> dict[str, JSON] | _Flaw:
     return flaw
 
 
-def _integer(spelled: str) -> int | float | _Flaw:
+def _integer(spelled: str) -> int | _Flaw:
+    """Read digits alone. From 1e21 on their form would be that of a float, with digits lost."""
     if spelled == "-0":
         return _Flaw("negative zero, expected 0")
-    if len(spelled) < 18:
-        return int(spelled)
-    return _float(spelled)
+    if len(spelled) > _MOST_DIGITS:
+        return _Flaw(_TOO_LARGE)
+    return int(spelled)
 
 
 def _float(spelled: str) -> float | _Flaw:
@@ -257,4 +260,4 @@ def _text(value: str) -> str:
 def _in_range(value: int) -> int:
     if -MAX_INTEGER <= value <= MAX_INTEGER:
         return value
-    raise _Flaw("an integer outside ±(2^53 - 1); write it as text")
+    raise _Flaw(_TOO_LARGE)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from ledger.errors import Malformed
+from ledger.hidden import blank
 
 MAX_INTEGER: Final = 2**53 - 1
 MAX_OPENING: Final = 1_048_576
@@ -161,13 +162,13 @@ def check_event(kind: str, card: bytes | None, body: Any, openings: Mapping[str,
     """
     schema = _BODIES.get(kind)
     if schema is None:
-        raise Malformed("unknown kind", pointer="")
+        raise Malformed("unknown kind")
     _check(body, schema, "")
     if kind == "refused":
         _check_refusal(card, body)
     elif (card is not None) != (kind in _OF_CARDS):
         expected = "null" if card else "a card hash"
-        raise Malformed(f"card of kind {kind}: expected {expected}", pointer="")
+        raise Malformed(f"card of kind {kind}: expected {expected}")
     _check_openings(openings, bound_openings(kind, card, body))
 
 
@@ -194,12 +195,12 @@ def bound_openings(kind: str, card: bytes | None, body: Mapping[str, Any]) -> di
 
 
 def _check(value: Any, schema: _Type, place: str) -> None:
-    if isinstance(schema, _Scalar):
+    if type(schema) is _Scalar:
         if not schema.holds(value):
             raise Malformed(f"expected {schema.says}", pointer=place)
-    elif isinstance(schema, _Map):
+    elif type(schema) is _Map:
         _check_map(value, schema, place)
-    else:
+    elif type(schema) is _Lines:
         _check_lines(value, schema, place)
 
 
@@ -235,7 +236,7 @@ def _check_refusal(card: bytes | None, body: Mapping[str, Any]) -> None:
     required, allowed = _REFUSALS[gate]
     if gate == "issue":
         if card is None:
-            raise Malformed("card of a refusal of the gate issue: expected a card hash", pointer="")
+            raise Malformed("card of a refusal of the gate issue: expected a card hash")
     elif card is not None:
         required |= {"of"}
     elif gate in ("dispatch", "settle"):
@@ -248,17 +249,19 @@ def _check_refusal(card: bytes | None, body: Mapping[str, Any]) -> None:
         allowed -= {"approver"}
     members = body.keys() - {"gate", "reason", "count"}
     for name in sorted(required - members):
-        raise Malformed(f"missing member of a refusal {gate} {reason}", pointer=f"/{name}")
+        raise Malformed(f"missing in this refusal of the gate {gate}", pointer=f"/{name}")
     for name in sorted(members - required - allowed):
-        raise Malformed(f"member not of a refusal {gate} {reason}", pointer=f"/{name}")
+        raise Malformed(f"not a member of this refusal of the gate {gate}", pointer=f"/{name}")
+    if "approver" in body and blank(body["approver"]["id"]):
+        raise Malformed("blank, expected no approver", pointer="/approver/id")
 
 
 def _check_openings(openings: Mapping[str, bytes], bound: Mapping[str, bytes]) -> None:
     for name, value in openings.items():
         digest = bound.get(name)
         if digest is None:
-            raise Malformed(f"opening {name!a} is not bound by the payload", pointer="")
+            raise Malformed(f"opening {name!a} is not bound by the payload")
         if type(value) is not bytes or len(value) > MAX_OPENING:
-            raise Malformed(f"opening {name}: expected at most {MAX_OPENING} bytes", pointer="")
+            raise Malformed(f"opening {name}: expected at most {MAX_OPENING} bytes")
         if hashlib.sha256(value).digest() != digest:
-            raise Malformed(f"opening {name} does not hash to the digest that binds it", pointer="")
+            raise Malformed(f"opening {name} does not hash to the digest that binds it")

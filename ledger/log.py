@@ -355,7 +355,10 @@ class Log:
         raw = self.store.at(position)
         if raw is None:
             raise IndexContradicts(f"index: no record at seq {position.seq}")
-        return self.checked(Stored(position, position, raw))
+        try:
+            return self.checked(Stored(position, position, raw))
+        except BrokenLedger as error:
+            raise IndexContradicts(f"index: {error.reason}") from error
 
     def checked(self, stored: Stored) -> Record:
         """Give a stored record if its seq and tag are right, or raise `BrokenLedger`."""

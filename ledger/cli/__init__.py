@@ -48,7 +48,7 @@ Exit status:
   0  done                     4  cannot verify
   1  crash, a bug             5  refused
   2  wrong usage or input     6  disk, lock, key or clock
-  3  broken                   """
+  3  broken"""
 
 
 class _Commands(click.Group):
@@ -79,6 +79,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
 
 @click.group(
     cls=_Commands,
+    no_args_is_help=False,
     epilog=_EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )

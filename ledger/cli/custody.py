@@ -112,7 +112,7 @@ def adopt(directory: Path, keys: tuple[Path, ...], json_: bool) -> None:
     )
 
 
-@click.group()
+@click.group(no_args_is_help=False)
 def keys() -> None:
     """List the keys of a ledger."""
 

@@ -102,7 +102,7 @@ class _Story:
 
 def _installed(name: str) -> str:
     """Find a command beside the one that runs, else beside its Python, else on PATH."""
-    places = [Path(sys.argv[0]).parent, Path(sys.executable).parent]
+    places = [Path(sys.argv[0]).absolute().parent, Path(sys.executable).parent]
     return shutil.which(name, path=os.pathsep.join(map(str, places))) or name
 
 

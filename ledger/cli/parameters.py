@@ -23,6 +23,11 @@ def card_hash(value: str) -> str:
     return _hexadecimal(value, 64, "64 lower-case hexadecimal digits")
 
 
+def chain_digest(value: str) -> bytes:
+    """Take all digits of a chain digest, as an argument; anything else is a usage error."""
+    return bytes.fromhex(_hexadecimal(value, 64, "64 lower-case hexadecimal digits"))
+
+
 def card_prefix(value: str) -> str:
     """Take the first digits of a card hash, or all of them; anything else is a usage error."""
     return _hexadecimal(value, 4, "4 to 64 lower-case hexadecimal digits")

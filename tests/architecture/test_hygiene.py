@@ -64,49 +64,56 @@ def test_a_random_secret_does_not_pass_for_a_counted_one() -> None:
     assert not counts_up(bytes([*range(31), 99]))
 
 
-@pytest.mark.parametrize("path", text_files(), ids=name_of)
-def test_file_names_no_machine_no_leftover_no_issue(path: Path) -> None:
-    text = path.read_text("utf-8")
-    assert findings(f"{MACHINE_PATH}|{LEFTOVER}|{ISSUE}", text) == []
+def texts() -> dict[str, str]:
+    return {name_of(path): path.read_bytes().decode("utf-8") for path in text_files()}
 
 
-@pytest.mark.parametrize("path", text_files(), ids=name_of)
-def test_file_holds_no_key_that_could_be_real(path: Path) -> None:
-    text = path.read_text("utf-8")
-    assert findings(SECRET, text) == []
-    assert [s for s in KEY_MEMBER.findall(text) if not counts_up(bytes.fromhex(s))] == []
+def code() -> dict[str, str]:
+    """The modules of the product."""
+    return {
+        name: text
+        for name, text in texts().items()
+        if name.endswith(".py") and name.startswith(("ledger/", "verifier/"))
+    }
 
 
-@pytest.mark.parametrize("path", text_files(), ids=name_of)
-def test_file_is_utf8_with_lf_and_ends_with_one(path: Path) -> None:
-    data = path.read_bytes()
-    data.decode("utf-8")
-    assert b"\r" not in data
-    assert data == b"" or path.suffix == ".json" or (data[-1:] == b"\n" and data[-2:] != b"\n\n")
+def test_no_file_names_a_machine_a_leftover_or_an_issue() -> None:
+    pattern = f"{MACHINE_PATH}|{LEFTOVER}|{ISSUE}"
+    found = {name: findings(pattern, text) for name, text in texts().items()}
+    assert {name: words for name, words in found.items() if words} == {}
 
 
-@pytest.mark.parametrize(
-    "path", [p for p in text_files() if p.suffix in {".py", ".md"}], ids=name_of
-)
-def test_file_has_no_trailing_space_and_no_tab(path: Path) -> None:
-    lines = path.read_text("utf-8").split("\n")
-    assert [n for n, line in enumerate(lines, 1) if line != line.rstrip() or "\t" in line] == []
+def test_no_file_holds_a_key_that_could_be_real() -> None:
+    found = {
+        name: findings(SECRET, text)
+        + [s for s in KEY_MEMBER.findall(text) if not counts_up(bytes.fromhex(s))]
+        for name, text in texts().items()
+    }
+    assert {name: words for name, words in found.items() if words} == {}
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        p
-        for p in text_files()
-        if p.suffix == ".py" and name_of(p).startswith(("ledger", "verifier"))
-    ],
-    ids=name_of,
-)
-def test_module_fits_in_a_head(path: Path) -> None:
-    assert len(path.read_text("utf-8").splitlines()) <= 400
+def test_lines_end_with_a_line_feed_alone() -> None:
+    assert [name for name, text in texts().items() if "\r" in text] == []
+
+
+def test_pages_and_modules_end_with_one_line_feed() -> None:
+    ended = re.compile(r"(?:\A|[^\n]\n)\Z")
+    pages = {n: t for n, t in texts().items() if n.endswith((".py", ".md"))}
+    assert [name for name, text in pages.items() if not ended.search(text)] == []
+
+
+def test_pages_and_modules_have_no_trailing_space_and_no_tab() -> None:
+    untidy = re.compile(r"\t|[^\S\n]$", re.M)
+    pages = {n: t for n, t in texts().items() if n.endswith((".py", ".md"))}
+    assert [name for name, text in pages.items() if untidy.search(text)] == []
+
+
+def test_modules_fit_in_a_head() -> None:
+    sizes = {name: text.count("\n") for name, text in code().items()}
+    assert {name: size for name, size in sizes.items() if size > 400} == {}
 
 
 def test_bidi_and_invisible_characters_are_written_as_escapes() -> None:
     """Hostile text in a test is spelled out, so that a reader of the source sees it."""
     hidden = re.compile("[\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e0fff]")
-    assert [name_of(p) for p in text_files() if hidden.search(p.read_text("utf-8"))] == []
+    assert [name for name, text in texts().items() if hidden.search(text)] == []

@@ -32,7 +32,7 @@ def reasons() -> dict[str, list[str]]:
     """Gate to reasons in their order, from the first table of spec §6.4."""
     found: dict[str, list[str]] = {}
     gate = ""
-    for line in section("6.4").split("\n\n")[1].splitlines()[2:]:
+    for line in section("6.4").split("\n\n")[2].splitlines()[2:]:
         cells = [cell.strip() for cell in line.split("|")]
         gate = cells[1] or gate
         found.setdefault(gate, []).extend(re.findall(r"`(\w+)`", cells[2]))

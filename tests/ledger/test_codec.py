@@ -177,6 +177,7 @@ MALFORMED = {
     "an at that is null": record(changed(4, None)),
     "an at that is a date": record(changed(4, bytearray(b"\xc1\x00"))),
     "a kind that is bytes": record(changed(5, b"opened")),
+    "a kind that is an array": record(changed(5, ["opened"])),
     "an unknown kind": record(changed(5, "approved")),
     "a kind that is not UTF-8": record(changed(5, bytearray(b"\x62\xc3\x28"))),
     "a kind with a surrogate": record(changed(5, bytearray(b"\x63\xed\xa0\x80"))),
@@ -200,6 +201,23 @@ MALFORMED = {
 @pytest.mark.parametrize("name", MALFORMED)
 def test_record_is_malformed(name: str) -> None:
     with pytest.raises(Malformed):
+        decode(MALFORMED[name])
+
+
+REASONS = {
+    "a payload that is text": "payload is not a byte string",
+    "a body with an integer key": "map key is not text",
+    "a body with unsorted keys": "map keys are not sorted",
+    "a kind that is an array": "kind: expected text",
+    "a seq in two bytes": "not in deterministic form",
+    "a kind that is not UTF-8": "not CBOR",
+    "another algorithm": "header",
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_malformed_record_is_told_why(name: str) -> None:
+    with pytest.raises(Malformed, match=REASONS[name]):
         decode(MALFORMED[name])
 
 

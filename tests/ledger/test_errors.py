@@ -23,6 +23,7 @@ ERRORS: dict[type[LedgerError], tuple[LedgerError, int]] = {
     errors.UnknownCard: (errors.UnknownCard("0123"), 2),
     errors.AmbiguousPrefix: (errors.AmbiguousPrefix("01", 2), 2),
     errors.Malformed: (errors.Malformed("map keys are not sorted", 17), 3),
+    errors.EnvelopeMalformed: (errors.EnvelopeMalformed("/task", "missing"), 3),
     errors.BrokenLedger: (errors.BrokenLedger("a.cbor", 17, 3, "bad link"), 3),
     errors.VersionUnknown: (errors.VersionUnknown("cardchain/2", "cardchain/1"), 4),
     errors.Refused: (errors.Refused("resolve", "expired", count=1, record=Place(7)), 5),
@@ -39,7 +40,9 @@ ERRORS: dict[type[LedgerError], tuple[LedgerError, int]] = {
 
 
 def test_every_error_is_in_these_tests() -> None:
-    assert set(LedgerError.__subclasses__()) == set(ERRORS)
+    classes = [value for value in vars(errors).values() if isinstance(value, type)]
+    here = {kind for kind in classes if issubclass(kind, LedgerError)} - {LedgerError}
+    assert here == set(ERRORS)
 
 
 @pytest.mark.parametrize("kind", ERRORS)
@@ -82,6 +85,13 @@ HOSTILE = "\x1b[2J\u202e\n"
 def test_text_from_outside_is_escaped(error: LedgerError) -> None:
     assert not re.search("[\x1b\u202e\n]", str(error) + error.hint)
     assert "\\u{1b}" in str(error) + error.hint
+
+
+def test_malformed_bytes_are_told_with_their_place() -> None:
+    error = errors.Malformed("unknown member", 17, "/approver/x")
+    assert str(error) == "malformed record, offset 17: /approver/x: unknown member"
+    error = errors.EnvelopeMalformed("", "not in canonical form")
+    assert str(error) == "malformed envelope: not in canonical form"
 
 
 def test_refusal_names_its_record() -> None:

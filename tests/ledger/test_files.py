@@ -8,6 +8,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -329,10 +330,17 @@ def test_another_store_is_kept_out_and_told(path: Path) -> None:
     assert caught.value.seconds == 0.05
 
 
+def fork() -> int:
+    """Fork, also where the test runner has threads of its own, which the child does not use."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return os.fork()
+
+
 def test_a_child_after_a_fork_does_not_share_the_lock(path: Path) -> None:
     store = opened(path)
     with store.exclusive():
-        pid = os.fork()
+        pid = fork()
         if pid == 0:
             try:
                 with store.exclusive():
@@ -347,7 +355,7 @@ def test_a_child_after_a_fork_does_not_share_the_lock(path: Path) -> None:
 def test_a_child_after_a_fork_appends_behind_its_parent(path: Path) -> None:
     store = opened(path)
     end = fill(store, 1)
-    pid = os.fork()
+    pid = fork()
     if pid == 0:
         try:
             fill(store, 1, end)

@@ -84,7 +84,7 @@ def test_body_of_its_kind_is_accepted(kind: str, full: bool) -> None:
 
 
 def test_unknown_kind_is_malformed() -> None:
-    refuse("approved", None, {})
+    assert refuse("approved", None, {}).reason == "unknown kind"
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
@@ -105,7 +105,7 @@ def test_unknown_member_is_malformed(kind: str) -> None:
 def test_member_of_another_type_is_malformed(kind: str, name: str, value: Any) -> None:
     card, body = event(kind)
     error = refuse(kind, card, body | {name: value})
-    assert (error.pointer or "").startswith(f"/{name}")
+    assert error.pointer.startswith(f"/{name}")
 
 
 @pytest.mark.parametrize("kind", BODIES)
@@ -182,6 +182,7 @@ def test_refusal_with_the_members_of_its_gate_is_accepted(card: Any, body: Any) 
     check_event("refused", card, body, {})
 
 
+UNSEEN = {"id": " \u200b", "assurance": "label"}
 BAD_REFUSALS = [
     (None, refusal("issue", "open_exists", task=H), ""),
     (CARD, refusal("issue", "open_exists"), "/task"),
@@ -195,6 +196,7 @@ BAD_REFUSALS = [
     (CARD, refusal("resolve", "hash_mismatch", **ASKED, of=0, task=H), "/task"),
     (CARD, refusal("resolve", "hash_mismatch", **ASKED, of=0, rebuilt=H), "/rebuilt"),
     (CARD, refusal("resolve", "missing_approver", **ASKED, of=0, approver=APPROVER), "/approver"),
+    (CARD, refusal("resolve", "expired", **ASKED, of=0, approver=UNSEEN), "/approver/id"),
     (CARD, refusal("withdraw", "hash_mismatch", echo=H, of=0, decision="reject"), "/decision"),
     (CARD, refusal("withdraw", "missing_approver", echo=H, of=0, approver=APPROVER), "/approver"),
     (None, refusal("dispatch", "unknown_card"), "/target"),
@@ -274,6 +276,10 @@ def test_opening_is_bound_by_its_digest(
     check_event(kind, card, body, {name: TEXT})
     assert bound_openings(kind, card, body)[name] == DIGEST
     assert "does not hash" in refuse(kind, card, body, **{name: TEXT + b"!"}).reason
+
+
+def test_record_of_a_kind_without_openings_binds_none() -> None:
+    assert bound_openings("opened", None, event("opened", full=False)[1]) == {}
 
 
 NOT_BOUND: list[tuple[str, str, dict[str, Any]]] = [

@@ -49,9 +49,9 @@ class Card:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A sound record about a card: its number, scheme, time, and the latest time before it.
+    """A sound record about a card: its number, scheme and time.
 
-    `high` is None where no record since a given one can have a later time; see `high_seq`.
+    `high` is the latest time of the records before it, `high_seq` the one that has it.
     """
 
     record: dict[str, Any]

@@ -75,6 +75,20 @@ class Findings:
         self._kept = kept
         self._last = None
 
+    def drop_misplaced(self) -> None:
+        """Forget bad links at the start of files where a file in the wrong place explains them."""
+        if "bernstein.day" not in self.failed or "bernstein.link" not in self.failed:
+            return
+        kept = [
+            item for item in self._kept if item[0].check != "bernstein.link" or item[0].line != 1
+        ]
+        gone = len(self._kept) - len(kept)
+        self._kept = kept
+        self.total -= gone
+        self.failed["bernstein.link"] -= gone
+        if not self.failed["bernstein.link"]:
+            del self.failed["bernstein.link"]
+
     def listed(self) -> tuple[Finding, ...]:
         """Give the findings that were kept, in the order in which they were found."""
         return tuple(

@@ -9,7 +9,7 @@ from verifier.readers.bernstein.envelope import HEX64
 from verifier.readers.bernstein.findings import Problem
 from verifier.readers.bernstein.text import seconds, shown
 
-_OLD: Final = (
+OLD: Final = (
     "actor",
     "details",
     "event_type",
@@ -19,19 +19,19 @@ _OLD: Final = (
     "resource_type",
     "timestamp",
 )
-_NEW: Final = (*_OLD[:-1], "scheme", "timestamp")
+NEW: Final = (*OLD[:-1], "scheme", "timestamp")
 _FREE_PREDECESSOR: Final = frozenset({"skill.catalog.install", "skill.catalog.upgrade"})
 
 
 def shape_problem(record: dict[str, Any]) -> Problem | None:
     """A record has exactly the members of the format, each of its type."""
     names = tuple(record)
-    if names not in (_OLD, _NEW):
-        missing = [name for name in _OLD if name not in record]
-        unknown = [name for name in record if name not in _NEW]
+    if names not in (OLD, NEW):
+        missing = [name for name in OLD if name not in record]
+        unknown = [name for name in record if name not in NEW]
         found = f"no {missing[0]}" if missing else f"the member {shown(unknown[0])}"
         return Problem("bernstein.shape", "the members of a record", found)
-    for name in _OLD:
+    for name in OLD:
         if name != "details" and not isinstance(record[name], str):
             return Problem("bernstein.shape", f"text as {name}", shown(record[name]))
     if type(record["details"]) is not dict:
@@ -47,6 +47,7 @@ def shape_problem(record: dict[str, Any]) -> Problem | None:
 
 
 def predecessor_problem(record: dict[str, Any]) -> Problem | None:
+    """A stated prev_chain_digest is prev_hmac; two events of skills state another one."""
     stated = record["details"].get("prev_chain_digest")
     if not isinstance(stated, str) or not stated or stated == record["prev_hmac"]:
         return None

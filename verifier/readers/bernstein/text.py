@@ -24,17 +24,22 @@ class NotALine(ValueError):
     """The text of a line is not one JSON object; the message says why."""
 
 
-def _line_encoder() -> Callable[[Any], str]:
-    """Give an encoder of lines; where there is a C one it is made once, not for every line."""
+def _encoder(plain: json.JSONEncoder) -> Callable[[Any], str]:
+    """Give the function of an encoder; a C one is made once, not for every value."""
     make: Any = getattr(json.encoder, "c_make_encoder", None)
-    quote: Any = getattr(json.encoder, "encode_basestring_ascii", None)
+    name = "encode_basestring_ascii" if plain.ensure_ascii else "encode_basestring"
+    quote: Any = getattr(json.encoder, name, None)
     if make is None or quote is None:
-        return json.JSONEncoder(sort_keys=True).encode
-    encode = make(None, None, quote, None, ": ", ", ", True, False, True)
+        return plain.encode
+    colon, comma, nan = plain.key_separator, plain.item_separator, plain.allow_nan
+    encode = make(None, None, quote, None, colon, comma, True, False, nan)
     return lambda value: "".join(encode(value, 0))
 
 
-line_form: Final = _line_encoder()
+line_form: Final = _encoder(json.JSONEncoder(sort_keys=True))
+_card_form: Final = _encoder(
+    json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+)
 scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 
 
@@ -65,9 +70,7 @@ def _why(raw: bytes, error: ValueError) -> str:
 
 def card_bytes(envelope: Any) -> bytes:
     """Give the bytes that a card hash covers. Raises ValueError for what has no such form."""
-    return json.dumps(
-        envelope, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-    ).encode("utf-8")
+    return _card_form(envelope).encode("utf-8")
 
 
 @lru_cache(maxsize=1024)

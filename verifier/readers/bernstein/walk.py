@@ -6,7 +6,6 @@ check. The hmac carried to the next record is the stored one, so that one edit i
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,14 +15,19 @@ from verifier.readers.bernstein.envelope import HEX64
 from verifier.readers.bernstein.files import LineTooLong, Segment, Survey, lines
 from verifier.readers.bernstein.findings import LIMIT, Findings, Place, Problem
 from verifier.readers.bernstein.keys import Key
-from verifier.readers.bernstein.record import is_no_json, predecessor_problem, shape_problem
+from verifier.readers.bernstein.record import (
+    NEW,
+    OLD,
+    is_no_json,
+    predecessor_problem,
+    shape_problem,
+)
 from verifier.readers.bernstein.tears import Tear
 from verifier.readers.bernstein.text import NotALine, line_form, parse, scan, seconds, shown
 
 GENESIS: Final = "0" * 64
 _HMAC: Final = b'"hmac": "'
 _HMAC_LENGTH: Final = len(_HMAC) + 64 + len(b'", ')
-_NOT_JSON: Final = re.compile(rb"NaN|Infinity")
 _KINDS: Final = 1000
 _KIND_LENGTH: Final = 256
 _DAY: Final = 86_400
@@ -65,8 +69,9 @@ class Walk:
         self._seq = -1
         self._excused = False
         self._alternative: str | None = None
-        self._high, self._high_seq = "", -1
+        self._high, self._high_seq = 0.0, -1
         self._deferred: list[tuple[Problem, Place]] = []
+        self._deferred_links: list[tuple[Problem, Place]] = []
         self._seen_new = False
         self._misdated = False
         self._at = _At()
@@ -74,7 +79,6 @@ class Walk:
     def read(self, segment: Segment, survey: Survey, tears: tuple[Tear, ...]) -> None:
         """Walk one file. Raises OSError if it can no longer be read."""
         at = self._at = _At(str(segment.path), segment.day)
-        self._excused = self._excused or self._misdated
         self._misdated = False
         try:
             for raw, whole in lines(segment, survey.size):
@@ -97,6 +101,7 @@ class Walk:
 
     def finish(self) -> None:
         """Say that no HMAC held at all, which is not evidence of a change."""
+        self.findings.drop_misplaced()
         if self._keys and self.unauthentic and not self.authentic:
             names = ", ".join(key.file for key in self._keys)
             self.findings.add(
@@ -109,6 +114,8 @@ class Walk:
                 ),
                 self._deferred[0][1],
             )
+            for problem, place in self._deferred_links:
+                self.findings.add(problem, place)
 
     @property
     def last(self) -> int:
@@ -142,6 +149,47 @@ class Walk:
         if record is None:
             return
         self.records += 1
+        at = self._accepted(record, raw)
+        if at is not None:
+            self.authentic += 1
+            self.head = record["hmac"]
+            self._excused, self._alternative = False, None
+            self._sound(record, raw, at)
+        else:
+            self._examine(record, raw)
+
+    def _accepted(self, record: dict[str, Any], raw: bytes) -> float | None:
+        """Give the time of a record in which all holds; any other one goes to the named checks.
+
+        The first record, and all while no HMAC has held yet, go there too.
+        """
+        names, details = tuple(record), record.get("details")
+        if names == NEW:
+            scheme = record["scheme"]
+            known = type(scheme) is int and scheme == 2
+        else:
+            known = names == OLD
+        if (
+            not known
+            or not self.authentic
+            or record["prev_hmac"] != self.head
+            or type(details) is not dict
+            or self._expect == record["hmac"]
+            or not type(record["actor"]) is type(record["event_type"]) is str
+            or not type(record["resource_id"]) is type(record["resource_type"]) is str
+            or type(record["timestamp"]) is not str
+            or details.get("prev_chain_digest", self.head) != self.head
+        ):
+            return None
+        start = raw.rfind(_HMAC)
+        body = raw[:start] + raw[start + _HMAC_LENGTH :]
+        key = self._keys[0]
+        if key.record_hmac(record.get("scheme", 1), record["prev_hmac"], body) != record["hmac"]:
+            return None
+        return seconds(record["timestamp"])
+
+    def _examine(self, record: dict[str, Any], raw: bytes) -> None:
+        """Make every check of a record by name, and report the first that fails."""
         link = record.get("prev_hmac")
         linked = link == (GENESIS if self.head is None else self.head)
         linked = linked or (link == self._alternative and link is not None)
@@ -161,7 +209,7 @@ class Walk:
             self._damaged()
             return
         self._excused = attributed
-        self._sound(record, raw)
+        self._sound(record, raw, seconds(record["timestamp"]) or 0.0)
 
     def _unlinked(self, record: dict[str, Any]) -> Problem | None:
         """Say why a record does not follow the one before it; a misplaced file explains it."""
@@ -178,7 +226,14 @@ class Walk:
             return Problem(
                 "bernstein.day", f"a record of {self._at.day}", f"one of {record['timestamp']}"
             )
-        return Problem("bernstein.link", f"prev_hmac {self.head or GENESIS}", f"prev_hmac {link}")
+        problem = Problem(
+            "bernstein.link", f"prev_hmac {self.head or GENESIS}", f"prev_hmac {link}"
+        )
+        if self.authentic or not self._deferred:
+            return problem
+        if len(self._deferred_links) < LIMIT:
+            self._deferred_links.append((problem, self._place()))
+        return None
 
     def _canonical(self, raw: bytes) -> dict[str, Any] | None:
         """Give the record of a line in canonical form; report any other line."""
@@ -278,12 +333,12 @@ class Walk:
             self.findings.add(problem, place)
         self.cards.damage = self._seq
 
-    def _sound(self, record: dict[str, Any], raw: bytes) -> None:
+    def _sound(self, record: dict[str, Any], raw: bytes, at: float) -> None:
         """Count a record and apply what it says about a card."""
         kind, timestamp = record["event_type"], record["timestamp"]
         if kind in self.kinds or (len(self.kinds) < _KINDS and len(kind) <= _KIND_LENGTH):
             self.kinds[kind] += 1
-        if _NOT_JSON.search(raw) and is_no_json(record):
+        if (b"NaN" in raw or b"Infinity" in raw) and is_no_json(record):
             self.notes["records with NaN or Infinity, which is not JSON"] += 1
         if record.get("scheme") == 2:
             self._seen_new = True
@@ -291,21 +346,14 @@ class Walk:
             self.notes["records of the old scheme 1 after records of scheme 2"] += 1
         self._day(timestamp)
         if kind.startswith(PREFIX):
-            self._card(record)
+            self._card(record, at)
         elif kind == "chain.tear_acknowledged":
             self._acknowledge(record["details"])
-        self._clock(timestamp)
+        self._clock(timestamp, at)
 
-    def _card(self, record: dict[str, Any]) -> None:
-        high = seconds(self._high) if self._high else None
-        event = Event(
-            record,
-            self._seq,
-            record.get("scheme", 1),
-            seconds(record["timestamp"]) or 0.0,
-            high or 0.0,
-            self._high_seq,
-        )
+    def _card(self, record: dict[str, Any], at: float) -> None:
+        scheme = record.get("scheme", 1)
+        event = Event(record, self._seq, scheme, at, self._high, self._high_seq)
         problem = self.cards.fold(event)
         if problem is not None:
             self.findings.add(problem, self._place())
@@ -315,12 +363,12 @@ class Walk:
         if isinstance(segment, str) and len(segment) <= _KIND_LENGTH and type(offset) is int:
             self.acknowledged.add((segment, offset))
 
-    def _clock(self, timestamp: str) -> None:
+    def _clock(self, timestamp: str, at: float) -> None:
         if not self.start:
             self.start = timestamp
         self.end = timestamp
-        if timestamp >= self._high:
-            self._high, self._high_seq = timestamp, self._seq
+        if at >= self._high:
+            self._high, self._high_seq = at, self._seq
         else:
             self.notes["records with an earlier time than one before them"] += 1
 

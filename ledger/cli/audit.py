@@ -1,0 +1,113 @@
+"""The command `audit verify`: the verifier, and what only this host knows (spec §7.3).
+
+Reads, and makes nothing: neither a key nor a state directory.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+import click
+
+from ledger.cli.output import put_bytes
+from ledger.cli.parameters import chain_digest, json_option, key_option
+from ledger.codec import MAX_RECORD, decode, next_length
+from ledger.errors import LedgerError
+from ledger.head import Head, HeadFile
+from verifier import LogReport, Report, render_json, render_text, verify
+
+_UNREADABLE: Final = (OSError, ValueError, EOFError, zlib.error, LedgerError)
+
+
+@click.group(no_args_is_help=False)
+def audit() -> None:
+    """Verify ledgers and exports."""
+
+
+@audit.command("verify")
+@click.argument("paths", metavar="PATH...", nargs=-1, required=True)
+@key_option
+@click.option(
+    "--expect-head", metavar="HEX", type=chain_digest, help="A record has this chain digest."
+)
+@click.option(
+    "--expect-count", metavar="N", type=click.IntRange(1), help="The log holds at least N records."
+)
+@json_option
+def audit_verify(
+    paths: tuple[str, ...],
+    keys: tuple[Path, ...],
+    expect_head: bytes | None,
+    expect_count: int | None,
+    json_: bool,
+) -> None:
+    """Verify files, ledger directories and foreign logs; the last line is the verdict.
+
+    The keys of this host are used too, and a ledger directory must hold the last record
+    that this host has answered for.
+    """
+    report = _verified(paths, [*map(str, keys), *_key_folders()], expect_head, expect_count)
+    put_bytes((render_json(report) if json_ else render_text(report)).encode())
+    sys.exit(report.verdict.exit_code)
+
+
+def _verified(
+    paths: tuple[str, ...], keys: list[str], head: bytes | None, count: int | None
+) -> Report:
+    """Verify all logs together, and each ledger once more against the memory of this host."""
+    remembered = [_remembered(path) for path in paths]  # first: a ledger may grow meanwhile
+    if len(paths) == 1 and remembered[0] and head is None and count is None:
+        return _against(remembered[0], paths[0], keys)
+    report = verify(paths, keys, expect_head=head, expect_count=count)
+    pairs = zip(report.logs, remembered, strict=True)
+    return Report(tuple(_held(log, memory, keys) for log, memory in pairs))
+
+
+def _against(head: Head, path: str, keys: list[str]) -> Report:
+    return verify([path], keys, expect_head=head.digest)  # the digest covers the seq
+
+
+def _held(log: LogReport, head: Head | None, keys: list[str]) -> LogReport:
+    """Give the report of a ledger with what its verdict becomes if it lacks `head`."""
+    if head is None:
+        return log
+    (other,) = _against(head, log.path, keys).logs
+    return other if log.verdict.worse(other.verdict) is not log.verdict else log
+
+
+def _state_home() -> Path:
+    """Give the folder that holds a state directory per chain; it need not exist."""
+    home = os.environ.get("CARDCHAIN_STATE") or os.environ.get("XDG_STATE_HOME")
+    return Path(home or os.path.expanduser("~/.local/state")) / "cardchain"
+
+
+def _key_folders() -> list[str]:
+    return sorted({str(file.parent) for file in _state_home().glob("*/keys/*.json")})
+
+
+def _remembered(path: str) -> Head | None:
+    """Give the last record that this host has answered for, if `path` is a ledger it knows."""
+    chain = _chain_of(Path(path) / "segments")
+    if chain is None:
+        return None
+    return HeadFile(_state_home() / chain.hex() / "head", Path(path)).read()
+
+
+def _chain_of(segments: Path) -> bytes | None:
+    """Give the chain that the first record names; None is for the verifier to explain."""
+    try:
+        with _open(min(segments.iterdir())) as file:
+            data = file.read(MAX_RECORD)
+        length = next_length(data)
+        return None if length is None else decode(data[:length]).chain
+    except _UNREADABLE:
+        return None
+
+
+def _open(segment: Path) -> BinaryIO:
+    return cast(BinaryIO, gzip.open(segment)) if segment.suffix == ".gz" else segment.open("rb")

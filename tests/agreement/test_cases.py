@@ -1,0 +1,214 @@
+"""The verifier says of every fixture exactly what its case.json says (spec §10)."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from verifier import checks, verify
+
+ROOT = Path(__file__).resolve().parents[2]
+FIXTURES = ROOT / "fixtures"
+CASES = {
+    path.parent.name: json.loads(path.read_text("utf-8"))
+    for path in sorted(FIXTURES.glob("cases/*/case.json"))
+}
+EXIT_CODES = {"VERIFIED": 0, "BROKEN": 3, "CANNOT VERIFY": 4}
+SAMPLE = [
+    "file_missing",
+    "intact_segments",
+    "key_missing",
+    "tag_bit_flipped",
+    "tail_cut_head_expected",
+    "torn_tail_in_live_directory",
+    "two_logs_forked",
+    "worked_example",
+]
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Give a copy of the fixtures in which key files are private, as a checkout cannot say."""
+    copy = tmp_path_factory.mktemp("corpus") / "fixtures"
+    shutil.copytree(FIXTURES, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for name, case in CASES.items():
+        for key in case["keys"]:
+            (copy / "cases" / name / key).chmod(0o600)
+    return copy / "cases"
+
+
+def resolved(folder: Path, paths: list[str]) -> list[str]:
+    return [os.path.normpath(folder / path) for path in paths]
+
+
+def judged(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
+    """Give verdict, findings, warnings and counts in the form of a case."""
+    values = dict(zip(case.get("args", [])[::2], case.get("args", [])[1::2], strict=True))
+    head, count = values.get("--expect-head"), values.get("--expect-count")
+    report = verify(
+        resolved(folder, case["inputs"]),
+        resolved(folder, case["keys"]),
+        expect_head=None if head is None else bytes.fromhex(head),
+        expect_count=None if count is None else int(count),
+        environ={},
+    )
+    return {
+        "verdict": report.verdict.value,
+        "findings": [
+            {
+                "check": finding.check,
+                "seq": finding.seq,
+                "file": os.path.relpath(finding.file, folder),
+                "offset": finding.offset,
+            }
+            for log in report.logs
+            for finding in log.findings
+        ],
+        "warnings": len({warning for log in report.logs for warning in log.warnings}),
+        "counts": {
+            "records": sum(log.counts.records for log in report.logs),
+            "envelopes": sum(log.counts.envelopes_ok for log in report.logs),
+            "decisions": sum(log.counts.decisions_ok for log in report.logs),
+            "contained": sum(log.counts.contained for log in report.logs),
+        },
+    }
+
+
+def expected(case: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Give what a case expects; counts that it does not state are taken as they are."""
+    return {
+        "verdict": case["verdict"],
+        "findings": case["findings"],
+        "warnings": case.get("warnings", 0),
+        "counts": case.get("counts", found["counts"]),
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_verdict_and_findings_are_those_of_the_case(corpus: Path, name: str) -> None:
+    found = judged(corpus / name, CASES[name])
+    assert expected(CASES[name], found) == found
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_named_checks_alone_say_the_same(
+    corpus: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_fused_loop(monkeypatch)
+    found = judged(corpus / name, CASES[name])
+    assert expected(CASES[name], found) == found
+
+
+def without_fused_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Leave every record to the table of checks: the loop that only accepts accepts nothing."""
+    monkeypatch.setattr(import_module("verifier.verify"), "advance", lambda *_: False)
+
+
+@pytest.mark.parametrize("name", SAMPLE)
+def test_command_line_says_the_same(corpus: Path, name: str) -> None:
+    case, folder = CASES[name], corpus / name
+    keys = [word for key in resolved(folder, case["keys"]) for word in ("--key", key)]
+    command = [sys.executable, "-m", "verifier", "--format", "json", *keys, *case.get("args", [])]
+    run = subprocess.run(
+        [*command, *resolved(folder, case["inputs"])],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+        env={"PATH": os.environ["PATH"]},
+    )
+    assert run.returncode == EXIT_CODES[case["verdict"]]
+    document = json.loads(run.stdout)
+    assert document["verdict"] == case["verdict"]
+    checks_found = [finding["check"] for log in document["logs"] for finding in log["findings"]]
+    assert checks_found == [finding["check"] for finding in case["findings"]]
+
+
+@pytest.mark.parametrize("check", [check.id for check in checks.CHECKS])
+def test_every_check_catches_what_no_other_does(
+    corpus: Path, check: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    without_fused_loop(monkeypatch)
+    kept = tuple(row for row in checks.CHECKS if row.id != check)
+    assert len(kept) == len(checks.CHECKS) - 1
+    monkeypatch.setattr(checks, "CHECKS", kept)
+    verdicts = {
+        changed_verdict(corpus / name, case)
+        for name, case in CASES.items()
+        if any(finding["check"] == check for finding in case["findings"])
+    }
+    assert ELSEWHERE.get(check, "VERIFIED") in verdicts
+
+
+ELSEWHERE = {
+    "chain": "CANNOT VERIFY",  # a secret of the other chain is missing as well
+    "issued_once": "BROKEN",  # a card cannot name itself, so it supersedes another than the latest
+    "rebuilt": "CANNOT VERIFY",  # what differs would need an exception, which is policy evidence
+}
+"""The verdict without a check, where the rest of the table cannot but notice something too."""
+
+
+def changed_verdict(folder: Path, case: dict[str, Any]) -> str | None:
+    """Give the verdict where the findings differ now; that the verifier stops short is none."""
+    try:
+        found = judged(folder, case)
+    except (AttributeError, KeyError, TypeError):
+        return None
+    return None if found["findings"] == case["findings"] else str(found["verdict"])
+
+
+def test_verifying_changes_no_file(corpus: Path) -> None:
+    def contents() -> dict[str, tuple[bytes, int]]:
+        files = [path for path in corpus.parent.rglob("*") if path.is_file()]
+        return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}
+
+    before = contents()
+    for name in SAMPLE:
+        judged(corpus / name, CASES[name])
+    assert before == contents()
+
+
+def test_generator_gives_the_stored_fixtures() -> None:
+    run = subprocess.run(
+        [sys.executable, "-S", "-E", str(FIXTURES / "generate.py"), "--check"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (run.returncode, run.stdout, run.stderr) == (0, "", "")
+
+
+def test_generator_names_a_file_that_differs(tmp_path: Path) -> None:
+    copy = tmp_path / "fixtures"
+    shutil.copytree(FIXTURES, copy)
+    changed = copy / "cases" / "tag_bit_flipped" / "log.cbor"
+    changed.write_bytes(changed.read_bytes() + b"\x00")
+    (copy / "cases" / "left_over").write_bytes(b"")
+    run = subprocess.run(
+        [sys.executable, str(copy / "generate.py"), "--check"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert run.returncode == 1
+    assert run.stdout.splitlines() == [
+        "differs: fixtures/cases/left_over",
+        "differs: fixtures/cases/tag_bit_flipped/log.cbor",
+    ]
+
+
+def test_every_check_of_the_spec_has_a_case() -> None:
+    named = {finding["check"] for case in CASES.values() for finding in case["findings"]}
+    assert named == {check.id for check in checks.CHECKS}
+
+
+@pytest.mark.parametrize("number", range(1, 25))
+def test_every_requirement_about_a_log_has_a_case(number: int) -> None:
+    assert any(f"R{number:02}" in case.get("requirement", []) for case in CASES.values())

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+SOAK = os.environ.get("CARDCHAIN_SOAK") == "1"
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture
+def soak() -> Callable[[int, int], int]:
+    """Choose between a count for every run and the full one (CARDCHAIN_SOAK=1)."""
+    return lambda ordinary, full: full if SOAK else ordinary
+
+
+@pytest.fixture
+def environ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mapping[str, str]:
+    """The environment of a host that remembers nothing yet, for this process and its children."""
+    monkeypatch.setenv("CARDCHAIN_STATE", str(tmp_path / "state"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    monkeypatch.delenv("CARDCHAIN_KEY", raising=False)
+    return dict(os.environ)
+
+
+@pytest.fixture
+def start(environ: Mapping[str, str]) -> Start:
+    """Start a program of the tests in a process of its own, with pipes of text."""
+
+    def run(program: str, *arguments: object) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", program, *map(str, arguments)],
+            env=environ,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    return run

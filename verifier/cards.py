@@ -1,0 +1,165 @@
+"""The state of every card, as a fold over the chain (spec §6.1), in columns.
+
+A card is a number, its place in the columns; a step is the number of its first card.
+Nothing here checks anything: an event is folded in as it stands (spec §10.3, rule 8).
+"""
+
+from __future__ import annotations
+
+from array import array
+from typing import Any
+
+NEVER = 2**63 - 1
+
+APPROVED = 1
+REJECTED = 2
+RESOLVED = APPROVED | REJECTED
+WITHDRAWN = 4
+NOT_LATEST = 8
+DISPATCHED = 16
+UNKNOWN = 32
+SUCCEEDED = 64
+FAILED = 128
+JUDGED = 256  # its envelope was checked
+SETTLED = UNKNOWN | SUCCEEDED | FAILED
+OUTCOMES = {"unknown": UNKNOWN, "succeeded": SUCCEEDED, "failed": FAILED}
+
+_NONE = 2**32 - 1
+
+
+class Cards:
+    """The cards and steps seen so far."""
+
+    __slots__ = (
+        "_dispatched",
+        "_latest",
+        "_step",
+        "deadline",
+        "flags",
+        "grant_ttl",
+        "last",
+        "numbers",
+        "reset_seq",
+        "steps",
+    )
+
+    def __init__(self) -> None:
+        """Start with no card."""
+        self.numbers: dict[bytes, int] = {}  # card hash -> card
+        self.steps: dict[bytes, int] = {}  # task digest -> first card of the step
+        self.flags = array("H")
+        self.last = array("Q")  # seq of the card's last event other than refused
+        self.deadline = array("Q")  # ms; of the decision, once approved of the grant
+        self.grant_ttl = array("Q")  # s; 0 is no limit
+        self._step = array("I")
+        self._latest = array("I")  # by step
+        self._dispatched = array("I")  # by step: the last dispatched card
+        self.reset_seq = -1  # seq of the last clock_reset
+
+    def latest(self, step: int) -> int:
+        """Give the card issued last for a step."""
+        return self._latest[step]
+
+    def last_dispatched(self, step: int) -> int | None:
+        """Give the card of a step that was dispatched last."""
+        card = self._dispatched[step]
+        return None if card == _NONE else card
+
+    def step_of(self, card: int) -> int:
+        """Give the step of a card."""
+        return self._step[card]
+
+    def hash_of(self, card: int) -> bytes:
+        """Give the hash of a card; slow, for the text of a finding."""
+        return next(digest for digest, number in self.numbers.items() if number == card)
+
+    def outcome(self, card: int) -> str:
+        """Give the outcome of a dispatched card as the chain has it (spec §6.4)."""
+        flags = self.flags[card]
+        return "succeeded" if flags & SUCCEEDED else "failed" if flags & FAILED else "unknown"
+
+    def over(self, card: int, at: int) -> bool:
+        """Say whether a card is late, or once approved lapsed, at `at` (spec §6.2).
+
+        Its last event stands for the one that opened the window: any later event of the card
+        ends the windows that it could be asked about.
+        """
+        return at >= self.deadline[card] or self.reset_seq > self.last[card]
+
+    def is_judged(self, card: bytes | None) -> bool:
+        """Say whether the envelope of a card was checked before, so that its hash is enough."""
+        number = None if card is None else self.numbers.get(card)
+        return number is not None and bool(self.flags[number] & JUDGED)
+
+    def is_open(self, card: int) -> bool:
+        """Say whether a card is OPEN, late or not."""
+        return not self.flags[card] & (RESOLVED | WITHDRAWN | NOT_LATEST | DISPATCHED)
+
+    def issue(
+        self, card: bytes, seq: int, task: bytes, not_after: int, grant_ttl: int | None
+    ) -> None:
+        """Fold in an `issued`; of a card that is there already only the seq."""
+        number = self.numbers.get(card)
+        if number is not None:
+            self.last[number] = seq
+            return
+        number = len(self.flags)
+        self.numbers[card] = number
+        self.flags.append(0)
+        self.last.append(seq)
+        self.deadline.append(min(not_after * 1000, NEVER))
+        self.grant_ttl.append(grant_ttl or 0)
+        step = self.steps.setdefault(task, number)
+        self._step.append(step)
+        self._latest.append(number)
+        self._dispatched.append(_NONE)
+        if step != number:
+            self.flags[self._latest[step]] |= NOT_LATEST
+            self._latest[step] = number
+
+    def resolve(self, card: int, seq: int, at: int, decision: str) -> None:
+        """Fold in a `resolved`."""
+        self.last[card] = seq
+        if decision == "approve":
+            self.flags[card] |= APPROVED
+            ttl = self.grant_ttl[card]
+            self.deadline[card] = min(at + ttl * 1000, NEVER) if ttl else NEVER
+        else:
+            self.flags[card] |= REJECTED
+
+    def withdraw(self, card: int, seq: int) -> None:
+        """Fold in a `withdrawn`."""
+        self.last[card] = seq
+        self.flags[card] |= WITHDRAWN
+
+    def dispatch(self, card: int, seq: int) -> None:
+        """Fold in a `dispatched`."""
+        self.last[card] = seq
+        self.flags[card] |= DISPATCHED
+        self._dispatched[self._step[card]] = card
+
+    def settle(self, card: int, seq: int, outcome: str) -> None:
+        """Fold in a `settled`."""
+        self.last[card] = seq
+        self.flags[card] |= OUTCOMES[outcome]
+
+    def fold(self, kind: str, card: bytes | None, seq: int, at: int, body: dict[str, Any]) -> None:
+        """Fold in any event (spec §6.1)."""
+        if kind == "clock_reset":
+            self.reset_seq = seq
+        elif card is None or kind == "refused":
+            return
+        elif kind == "issued":
+            self.issue(card, seq, body["task"], body["not_after"], body.get("grant_ttl"))
+        else:
+            number = self.numbers.get(card)
+            if number is None:
+                return
+            if kind == "resolved":
+                self.resolve(number, seq, at, body["decision"])
+            elif kind == "withdrawn":
+                self.withdraw(number, seq)
+            elif kind == "dispatched":
+                self.dispatch(number, seq)
+            else:
+                self.settle(number, seq, body["outcome"])

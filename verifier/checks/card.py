@@ -1,0 +1,133 @@
+"""Checks of the openings and of the envelope (spec §2, §3.4)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from verifier import envelope, jcs
+from verifier.evidence import Evidence
+from verifier.shape import Problem
+from verifier.state import State
+
+
+def check_card_hash(record: Evidence, _state: State) -> Problem | None:
+    """The envelope hashes to card (spec §2)."""
+    if record.envelope is None or record.card is None:
+        return None
+    found = hashlib.sha256(record.envelope).digest()
+    return None if found == record.card else (record.card.hex(), found.hex())
+
+
+def check_opening_digest(record: Evidence, _state: State) -> Problem | None:
+    """Every other opening hashes to the digest that binds it (spec §3.4)."""
+    for name, value in record.openings.items():
+        found = hashlib.sha256(value).digest()
+        if name != "envelope" and found != record.bound[name]:
+            return f"{name} {record.bound[name].hex()}", f"{name} {found.hex()}"
+    return None
+
+
+def _document(record: Evidence, state: State) -> dict[str, Any] | None:
+    """Give the envelope where it is there and was not checked at its issued record."""
+    return None if state.cards.is_judged(record.card) else record.document()
+
+
+def check_envelope_canonical(record: Evidence, state: State) -> Problem | None:
+    """The envelope is strict JSON in canonical form (spec §2.1, §2.2)."""
+    if record.envelope is None or state.cards.is_judged(record.card):
+        return None
+    try:
+        jcs.judged(record.envelope)
+    except jcs.JsonRefused as error:
+        place = f" at {error.pointer}" if error.pointer else ""
+        return "strict JSON in canonical form", f"{error.problem}{place}"
+    return None
+
+
+def check_envelope_schema(record: Evidence, state: State) -> Problem | None:
+    """The envelope has exactly the members of the schema (spec §2.3)."""
+    if record.envelope is None or state.cards.is_judged(record.card):
+        return None
+    document = record.document()
+    problem = ": an object" if document is None else envelope.schema_problem(document)
+    return None if problem is None else ("the members of the schema", f"not {problem}")
+
+
+def check_args_digest(record: Evidence, state: State) -> Problem | None:
+    """args_digest follows from the arguments (spec §2.5)."""
+    document = _document(record, state)
+    if document is None:
+        return None
+    expected, found = envelope.args_digest(document), document["action"]["args_digest"]
+    return None if expected == found else (expected, found)
+
+
+def check_effect_key(record: Evidence, state: State) -> Problem | None:
+    """effect_key follows from task, tool, capability and arguments (spec §2.5)."""
+    document = _document(record, state)
+    if document is None:
+        return None
+    expected, found = envelope.effect_key(document), document["effect_key"]
+    return None if expected == found else (expected, found)
+
+
+def check_issued_body(record: Evidence, _state: State) -> Problem | None:
+    """The body of issued repeats the envelope; issued_at is the second of at (spec §3.5, §5)."""
+    document = record.document()
+    if document is None or record.kind is None or record.at is None:
+        return None
+    return envelope.repeats_problem(record.kind, record.body, record.at, document)
+
+
+def check_opening_missing(names: set[str]) -> Problem:
+    """Every absent opening is named by a redacted event (spec §3.4).
+
+    `names` are the openings of one record that are absent and that no event named.
+    """
+    listed = ", ".join(sorted(names))
+    return f"the opening {listed}, or a redacted event that names it", "neither"
+
+
+def check_redacted(record: Evidence, state: State) -> Problem | None:
+    """Redacted names an earlier record by its digest (spec §6.3)."""
+    if record.kind != "redacted" or record.seq is None:
+        return None
+    seq, target = record.body["seq"], record.body["target"]
+    if seq >= record.seq:
+        return f"a seq before {record.seq}", f"seq {seq}"
+    absent = state.absent.get(seq)
+    same = state.digests.matches(seq, target) if absent is None else absent.digest == target
+    return ("the chain digest of an earlier record", target.hex()) if same is False else None
+
+
+def check_recovered(record: Evidence, _state: State) -> Problem | None:
+    """Recovered names the record before it (spec §6.3)."""
+    if record.kind != "recovered" or record.seq is None:
+        return None
+    found = record.body["after_seq"]
+    return (
+        None if found == record.seq - 1 else (f"after_seq {record.seq - 1}", f"after_seq {found}")
+    )
+
+
+def check_policy_evidence(record: Evidence, state: State) -> Problem | None:
+    """Evidence of policy is evaluated (spec §8): version 1 cannot."""
+    if "profile" in record.body:
+        return "a profile that is evaluated", f"profile {record.body['profile'].hex()}"
+    if record.kind == "dispatched" and record.body["rebuilt"] != record.card:
+        return "an exception that is evaluated", ", ".join(record.body.get("exceptions", ()))
+    if record.kind != "issued" and not (
+        record.kind == "refused" and record.body["gate"] == "issue"
+    ):
+        return None
+    document = record.document()
+    member = None if document is None else envelope.needs_policy(document)
+    return None if member is None else (f"{member} that is evaluated", member)
+
+
+def check_signature(record: Evidence, _state: State) -> Problem | None:
+    """Signed decisions are checked (spec §8.3): version 1 cannot."""
+    if record.kind != "resolved" or record.body["approver"]["assurance"] != "signed":
+        return None
+    return "a signature that is checked", "assurance signed"

@@ -1,0 +1,76 @@
+"""Checks of a whole log, made once its end is reached (spec §10.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from verifier.evidence import Evidence
+from verifier.shape import Problem
+from verifier.state import State
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What the caller knows of a log from elsewhere: a chain digest, a number of records."""
+
+    head: bytes | None = None
+    count: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """What there is to say about a log once it was read.
+
+    `nothing` says that there was no byte to judge. `begins_at` is the seq of the record that it
+    begins with, None where other bytes do. `reached` is one past the highest seq. `head_at` is
+    where the digest of `expectation` was found, None if nowhere.
+    """
+
+    nothing: bool
+    begins_at: int | None
+    reached: int
+    unreadable: bool
+    expectation: Expectation
+    head_at: int | None
+
+
+def check_empty(end: End) -> Problem | None:
+    """There is at least one record."""
+    if not end.nothing:
+        return None
+    return "at least one record", "none"
+
+
+def check_unreadable(record: Evidence, _state: State) -> Problem | None:
+    """The input can be read."""
+    return record.unreadable
+
+
+def check_left_edge(end: End) -> Problem | None:
+    """The log starts at seq 0."""
+    return ("a first record of seq 0", f"seq {end.begins_at}") if end.begins_at else None
+
+
+def check_expected_count(end: End) -> Problem | None:
+    """The log holds at least the expected number of records."""
+    count = end.expectation.count
+    if count is None or end.unreadable or end.reached >= count:
+        return None
+    return f"at least {count} records", f"{end.reached}"
+
+
+def check_expected_head(end: End) -> Problem | None:
+    """A record has the expected digest, at the expected place."""
+    head, count = end.expectation.head, end.expectation.count
+    if head is None or end.unreadable:
+        return None
+    if end.head_at is None:
+        return f"a record of digest {head.hex()}", "none"
+    if count is not None and end.head_at != count - 1:
+        return f"digest {head.hex()} at seq {count - 1}", f"at seq {end.head_at}"
+    return None
+
+
+def check_fork(ours: bytes, theirs: bytes) -> Problem | None:
+    """Two inputs of one chain never differ at a seq: these are the digests there."""
+    return None if ours == theirs else (theirs.hex(), ours.hex())

@@ -1,0 +1,72 @@
+"""Checks of the bytes of a record by themselves (spec §3, §7)."""
+
+from __future__ import annotations
+
+import hashlib
+from hmac import compare_digest
+
+from verifier.evidence import Evidence
+from verifier.shape import Problem
+from verifier.spec import CARD_FORMAT, VERSION
+from verifier.state import State
+
+
+def check_segment_name(record: Evidence, state: State) -> Problem | None:
+    """Every name in `segments/` is the seq of the segment's first record (spec §7.1)."""
+    if record.name is not None:
+        return record.name
+    if record.segment_seq is None or record.seq is None or record.segment_seq == record.seq:
+        return None
+    if state.belongs(record.seq):
+        return None
+    return f"the name {record.seq:020}", f"{record.segment_seq:020}"
+
+
+def check_framing(record: Evidence, _state: State) -> Problem | None:
+    """The input is whole records and nothing else (spec §3.1)."""
+    return record.framing
+
+
+def check_torn_tail(record: Evidence, _state: State) -> Problem | None:
+    """A file does not end inside a record (spec §7.4)."""
+    return record.torn
+
+
+def check_limits(record: Evidence, _state: State) -> Problem | None:
+    """No record, bare record or opening is over its limit (spec §3.3)."""
+    return record.limit
+
+
+def check_deterministic(record: Evidence, _state: State) -> Problem | None:
+    """Every item is in its one deterministic form (spec §3.1)."""
+    return record.form
+
+
+def check_shape(record: Evidence, _state: State) -> Problem | None:
+    """Payload, body and openings have exactly the members of their kind (spec §3.2 to §3.5)."""
+    return record.members
+
+
+def check_version(record: Evidence, state: State) -> Problem | None:
+    """The version of the record and of its envelope is known (spec §3.2, §2.3).
+
+    A version counts only where the tag holds, and for an envelope its hash: else an edit of these
+    few bytes would turn a broken log into one that cannot be verified.
+    """
+    if record.version is None:
+        return None
+    if not record.known_version:
+        return (VERSION, record.version) if _tag_holds(record, state) else None
+    if record.envelope is None or state.cards.is_judged(record.card):
+        return None
+    document = record.document()
+    version = None if document is None else document.get("format")
+    if type(version) is not str or version == CARD_FORMAT:
+        return None
+    held = hashlib.sha256(record.envelope).digest() == record.card and _tag_holds(record, state)
+    return (CARD_FORMAT, version) if held else None
+
+
+def _tag_holds(record: Evidence, state: State) -> bool:
+    hmac = state.ring.hmac(record.chain or state.chain or b"", record.kid)
+    return hmac is not None and compare_digest(hmac.digest(record.mac_input()), record.tag)

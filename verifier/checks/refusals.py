@@ -1,0 +1,250 @@
+"""Checks that a refusal is true (spec §6.4)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any
+
+from verifier import envelope, jcs
+from verifier.cards import (
+    APPROVED,
+    DISPATCHED,
+    NOT_LATEST,
+    REJECTED,
+    RESOLVED,
+    SETTLED,
+    WITHDRAWN,
+)
+from verifier.checks.lifecycle import names_attempt
+from verifier.evidence import Evidence
+from verifier.shape import Problem
+from verifier.spec import ASSERTED, GATES, POLICY_REASONS, REASONS
+from verifier.state import State
+
+Derive = Callable[[Evidence, State], "bool | None"]
+"""Says whether a reason holds; None where nothing in the log shows it."""
+
+
+def check_refusal_reason(record: Evidence, state: State) -> Problem | None:
+    """The reason of a refusal holds, and no earlier one did (spec §6.4)."""
+    if record.kind != "refused" or not _judges(record, state):
+        return None
+    gate, reason = record.body["gate"], record.body["reason"]
+    if reason not in REASONS[gate]:
+        return f"a reason of the gate {gate}", reason
+    asked = _asked_problem(record, state)
+    if asked is not None:
+        return asked
+    for earlier in REASONS[gate]:
+        holds = _holds(gate, earlier, record, state)
+        if earlier == reason:
+            if holds is False:
+                return f"{reason} to hold at the gate {gate}", "it does not"
+            return _mismatch_problem(record) if reason == "mismatch" else None
+        if holds:
+            return f"the first reason that holds, {earlier}", reason
+    return None
+
+
+def _judges(record: Evidence, state: State) -> bool:
+    """Say whether no unsound record could explain what is wrong with a refusal (rule 7)."""
+    if record.body["gate"] == "issue":
+        return state.judges_step(record.body["task"])
+    if record.card is None:
+        return not state.disturbed
+    card = state.cards.numbers.get(record.card)
+    return card is not None and state.judges_card(card)
+
+
+def _asked_problem(record: Evidence, state: State) -> Problem | None:
+    """Hold the card of a refusal against the card asked about (spec §6.4)."""
+    numbers, body = state.cards.numbers, record.body
+    if body["gate"] == "issue":
+        if record.card in numbers:
+            return "a card that is not issued", "one that is"
+        return None
+    asked = [body.get("target")]
+    asked += [body["echo"]] if "echo" in body else [record.card]
+    expected = next((card for card in asked if card in numbers), None)
+    if record.card == expected:
+        return None
+    return f"card {_hex(expected)}", f"card {_hex(record.card)}"
+
+
+def _hex(card: bytes | None) -> str:
+    return "null" if card is None else card.hex()
+
+
+def _holds(gate: str, reason: str, record: Evidence, state: State) -> bool | None:
+    if reason in ASSERTED:
+        return None
+    if reason in POLICY_REASONS:
+        return None if _policy_in_force(record, state) else False
+    return _DERIVE[gate, reason](record, state)
+
+
+def _policy_in_force(record: Evidence, state: State) -> bool:
+    document = record.document()
+    return state.profile or (document is not None and "approval_basis" in document)
+
+
+def _flag(bits: int) -> Derive:
+    def derive(record: Evidence, state: State) -> bool | None:
+        card = _card(record, state)
+        return False if card is None else bool(state.cards.flags[card] & bits)
+
+    return derive
+
+
+def _card(record: Evidence, state: State) -> int | None:
+    return None if record.card is None else state.cards.numbers.get(record.card)
+
+
+def _open_exists(record: Evidence, state: State) -> bool | None:
+    document = record.document()
+    if document is None:
+        return None
+    latest = _latest(record, state)
+    if latest is None or "supersedes" in document:
+        return False
+    return state.cards.is_open(latest) and not state.cards.over(latest, record.at or 0)
+
+
+def _supersedes_wrong(record: Evidence, state: State) -> bool | None:
+    document = record.document()
+    if document is None:
+        return None
+    named = document.get("supersedes")
+    number = None if named is None else state.cards.numbers.get(bytes.fromhex(named), -1)
+    return number != _latest(record, state) and not _open_exists(record, state)
+
+
+def _attempt_unnamed(record: Evidence, state: State) -> bool | None:
+    document = record.document()
+    if document is None:
+        return None
+    return not names_attempt(document.get("prior_attempt"), record.body["task"], state)
+
+
+def _latest(record: Evidence, state: State) -> int | None:
+    step = state.cards.steps.get(record.body["task"])
+    return None if step is None else state.cards.latest(step)
+
+
+def _hash_mismatch(record: Evidence, state: State) -> bool | None:
+    echo, target = record.body["echo"], record.body.get("target")
+    return echo not in state.cards.numbers or (target is not None and target != echo)
+
+
+def _missing_approver(record: Evidence, _state: State) -> bool | None:
+    return "approver" not in record.body
+
+
+def _late(record: Evidence, state: State) -> bool | None:
+    card = _card(record, state)
+    return card is not None and state.cards.over(card, record.at or 0)
+
+
+def _unknown_card(record: Evidence, _state: State) -> bool | None:
+    return record.card is None
+
+
+def _not(bits: int) -> Derive:
+    def derive(record: Evidence, state: State) -> bool | None:
+        return not _flag(bits)(record, state)
+
+    return derive
+
+
+def _mismatch(record: Evidence, _state: State) -> bool | None:
+    rebuilt = record.body.get("rebuilt")
+    return None if rebuilt is None else rebuilt != record.card
+
+
+# where a reason stands in a list, every derivable one before it did not hold:
+# so `expired` is asked only of a card that is open or, at withdraw and dispatch, a grant
+_DERIVE: dict[tuple[str, str], Derive] = {
+    ("issue", "open_exists"): _open_exists,
+    ("issue", "supersedes_wrong"): _supersedes_wrong,
+    ("issue", "attempt_unnamed"): _attempt_unnamed,
+    ("resolve", "hash_mismatch"): _hash_mismatch,
+    ("resolve", "missing_approver"): _missing_approver,
+    ("resolve", "already_resolved"): _flag(RESOLVED),
+    ("resolve", "expired"): _late,
+    ("resolve", "withdrawn"): _flag(WITHDRAWN),
+    ("resolve", "not_latest"): _flag(NOT_LATEST),
+    ("withdraw", "hash_mismatch"): _hash_mismatch,
+    ("withdraw", "missing_approver"): _missing_approver,
+    ("withdraw", "already_dispatched"): _flag(DISPATCHED),
+    ("withdraw", "already_resolved"): _flag(REJECTED),
+    ("withdraw", "withdrawn"): _flag(WITHDRAWN),
+    ("withdraw", "not_latest"): _flag(NOT_LATEST),
+    ("withdraw", "expired"): _late,
+    ("dispatch", "unknown_card"): _unknown_card,
+    ("dispatch", "not_approved"): _not(APPROVED),
+    ("dispatch", "already_dispatched"): _flag(DISPATCHED),
+    ("dispatch", "withdrawn"): _flag(WITHDRAWN),
+    ("dispatch", "not_latest"): _flag(NOT_LATEST),
+    ("dispatch", "grant_expired"): _late,
+    ("dispatch", "mismatch"): _mismatch,
+    ("settle", "unknown_card"): _unknown_card,
+    ("settle", "not_dispatched"): _not(DISPATCHED),
+    ("settle", "already_settled"): _flag(SETTLED),
+}
+
+
+def _mismatch_problem(record: Evidence) -> Problem | None:
+    """Hold the rebuilt envelope against the card: well-formed, and other facts only."""
+    data = record.openings.get("rebuilt")
+    if data is None:
+        return None
+    try:
+        rebuilt: Any = jcs.judged(data)
+    except jcs.JsonRefused as error:
+        return "a rebuilt envelope in canonical form", error.problem
+    problem = envelope.schema_problem(rebuilt)
+    if problem is not None:
+        return "a rebuilt envelope of the schema", f"not {problem}"
+    if envelope.args_digest(rebuilt) != rebuilt["action"]["args_digest"]:
+        return "a rebuilt envelope with its args_digest", "another"
+    if envelope.effect_key(rebuilt) != rebuilt["effect_key"]:
+        return "a rebuilt envelope with its effect_key", "another"
+    document = record.document()
+    if document is None:
+        return None
+    old, new = envelope.terms(document), envelope.terms(rebuilt)
+    if old == new:
+        return None
+    names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+    return "a rebuilt envelope with the terms of the card", f"another {', '.join(names)}"
+
+
+def check_refusal_count(record: Evidence, state: State) -> Problem | None:
+    """The counts of a refusal run 1 to 8, 16, 32, … (spec §6.4)."""
+    if record.kind != "refused":
+        return None
+    found: int = record.body["count"]
+    last = state.counts.get(count_key(record))
+    if last is None:
+        expected = 1 if _judges(record, state) and not _counted_before(record, state) else found
+    else:
+        expected = last + 1 if last < 8 else last * 2
+    if expected == found and (found <= 8 or found & found - 1 == 0) and found:
+        return None
+    return f"count {expected}", f"count {found}"
+
+
+def _counted_before(record: Evidence, state: State) -> bool:
+    """Say whether an earlier count may be lost: one of a task may be older than its first card."""
+    return state.disturbed and record.body["gate"] == "issue"
+
+
+def count_key(record: Evidence) -> bytes:
+    """Give what refusals are counted by: gate, reason and subject (spec §6.4)."""
+    body = record.body
+    gate = body["gate"]
+    subject = body["task"] if gate == "issue" else record.card or b""
+    if body["reason"] in REASONS[gate]:
+        return bytes((GATES.index(gate) << 4 | REASONS[gate].index(body["reason"]),)) + subject
+    return hashlib.sha256(f"{gate}/{body['reason']}".encode()).digest() + subject

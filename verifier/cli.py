@@ -1,0 +1,108 @@
+"""The command `cardchain-verify`: parse, call, print."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+
+from verifier.jsonreport import render_json
+from verifier.software import SOFTWARE
+from verifier.text import diagnostic, render_text
+from verifier.verify import verify
+
+CRASHED = 1
+INTERRUPTED = 130
+
+
+def _head(text: str) -> bytes:
+    if not re.fullmatch(r"[0-9a-f]{64}", text, re.ASCII):
+        raise argparse.ArgumentTypeError("expected 64 lower-case hexadecimal digits")
+    return bytes.fromhex(text)
+
+
+def _count(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]{0,15}", text, re.ASCII):
+        raise argparse.ArgumentTypeError("expected a number of at least 1")
+    return int(text)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Give the parser of the command's arguments."""
+    command = argparse.ArgumentParser(
+        prog="cardchain-verify",
+        allow_abbrev=False,
+        description="Verify approval logs offline. The last line is the verdict.",
+        epilog="exit status: 0 VERIFIED, 3 BROKEN, 4 CANNOT VERIFY, 2 usage, 1 crash; "
+        "example: cardchain-verify export.cbor --key key.json",
+    )
+    command.add_argument(
+        "path", nargs="+", metavar="PATH", help="an export, a ledger directory, or - for stdin"
+    )
+    command.add_argument(
+        "--key",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="key file, or folder of key files; also from CARDCHAIN_KEY",
+    )
+    command.add_argument(
+        "--expect-head", type=_head, metavar="HEX", help="a record has this chain digest"
+    )
+    command.add_argument(
+        "--expect-count", type=_count, metavar="N", help="the log holds at least N records"
+    )
+    command.add_argument("--format", choices=("text", "json"), default="text")
+    loudness = command.add_mutually_exclusive_group()
+    loudness.add_argument("-q", "--quiet", action="store_true", help="print nothing")
+    loudness.add_argument("-v", "--verbose", action="store_true", help="print every check")
+    command.add_argument("--version", action="version", version=SOFTWARE)
+    return command
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Verify what the arguments name, print the report, give the exit status."""
+    options = parser().parse_args(arguments)
+    report = verify(
+        options.path,
+        options.key,
+        expect_head=options.expect_head,
+        expect_count=options.expect_count,
+    )
+    if not options.quiet:
+        _print(
+            render_json(report)
+            if options.format == "json"
+            else render_text(report, options.verbose)
+        )
+    return report.verdict.exit_code
+
+
+def _print(text: str) -> None:
+    """Write to standard output in UTF-8 where it can show it, else with what it cannot escaped."""
+    stream = sys.stdout
+    encoding = stream.encoding or "ascii"
+    sys.stdout.flush()
+    stream.buffer.write(text.encode(encoding, "backslashreplace"))
+    stream.buffer.flush()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; a crash is one line and exit status 1, never a traceback."""
+    try:
+        return run(arguments)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return CRASHED
+    except Exception as error:
+        sys.stderr.write(
+            diagnostic(
+                f"internal error: {type(error).__name__}: {error}",
+                "this is no verdict; report it with the version and, if you may, the log",
+            )
+        )
+        return CRASHED

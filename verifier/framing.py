@@ -1,0 +1,137 @@
+"""A file as a row of whole records and of stretches that are none (spec §3.1, §7.4, §10.3).
+
+The bytes come in chunks; no more of them are kept than one record may have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier import cbor
+from verifier.evidence import Evidence, frame, parse
+from verifier.shape import Problem
+from verifier.spec import DIGEST_SIZE, HEADER, MAX_RECORD
+
+MAX_DAMAGE = 1 << 24  # bytes that are no record, after which reading on tells nothing
+
+
+_TAG_HEAD = b"\x58\x20"
+_TORN = "torn"
+_NONE = "none"
+
+
+class Lost(Exception):
+    """So many bytes are no record that the rest of the file was not read."""
+
+
+class Frames:
+    """The pieces of one file, in order. `buffer[pos:]` is what was read and not given yet."""
+
+    __slots__ = ("_chunks", "_lost", "_offset", "_seq", "buffer", "file", "pos")
+
+    def __init__(self, file: str, chunks: Iterator[bytes], seq: int | None = None) -> None:
+        """Read `chunks` of `file`; `seq` is the number in the name of a segment."""
+        self.file = file
+        self._chunks = chunks
+        self._offset = 0  # of buffer[0] in the file
+        self._seq = seq
+        self.buffer = b""
+        self.pos = 0
+        self._lost = False
+
+    @property
+    def begins_segment(self) -> bool:
+        """Whether the next record is the first of a segment, whose name gives its seq."""
+        return self._seq is not None
+
+    @property
+    def offset(self) -> int:
+        """The place in the file that is reached."""
+        return self._offset + self.pos
+
+    def more(self) -> bool:
+        """Read a chunk more; False at the end of the file."""
+        chunk = next(self._chunks, b"")
+        if not chunk:
+            return False
+        self._offset += self.pos
+        self.buffer = self.buffer[self.pos :] + chunk
+        self.pos = 0
+        return True
+
+    def next(self) -> Evidence | None:
+        """Give the next whole record or stretch of other bytes; None at the end of the file.
+
+        Raises Lost. `limits` of a record that is too long to be read to its end is noted on the
+        stretch up to the next header.
+        """
+        if self._lost:
+            raise Lost
+        if self.pos == len(self.buffer) and not self.more():
+            return None
+        end = self._frame()
+        if isinstance(end, int):
+            record = parse(self.file, self.offset, self.buffer[self.pos : end])
+            record.segment_seq, self._seq = self._seq, None
+            self.pos = end
+            return record
+        self._seq = None
+        return self._damage(end)
+
+    def _frame(self) -> int | str | Problem:
+        """Give the end of the record at `pos`; else why there is none, or what is over a limit."""
+        while True:
+            try:
+                if not self.buffer.startswith(HEADER, self.pos):
+                    rest = self.buffer[self.pos : self.pos + len(HEADER)]
+                    if not HEADER.startswith(rest):
+                        return _NONE
+                    raise cbor.Truncated(self.pos + len(HEADER))
+                return frame(self.buffer, self.pos)
+            except cbor.NotWellFormed:
+                return _NONE
+            except cbor.Truncated as error:
+                size = error.needed - self.pos
+                if size > MAX_RECORD:
+                    return f"a record of at most {MAX_RECORD} bytes", f"at least {size} bytes"
+                if not self.more():
+                    return _TORN
+
+    def _damage(self, problem: str | Problem) -> Evidence:
+        """Give the bytes up to the next whole record (spec §10.3, rule 5)."""
+        start = self.offset
+        piece = Evidence(self.file, start, b"")
+        if problem == _TORN and self.buffer.find(HEADER, self.pos + 1) < 0:
+            size = len(self.buffer) - self.pos
+            piece.torn = ("the rest of the record", f"{size} bytes of it at the end of the file")
+            self.pos = len(self.buffer)
+            return piece
+        while self._to_header() and not self._begins_record():
+            if self.offset - start > MAX_DAMAGE:
+                self._lost = True
+                break
+        if isinstance(problem, tuple):
+            piece.limit = problem
+        else:
+            piece.framing = ("a record", f"{self.offset - start} bytes that are none")
+        return piece
+
+    def _begins_record(self) -> bool:
+        """Say whether bytes after others that are no record are one, down to a tag of 32 bytes."""
+        end = self._frame()
+        if not isinstance(end, int):
+            return False
+        return self.buffer[end - len(_TAG_HEAD) - DIGEST_SIZE : end].startswith(_TAG_HEAD)
+
+    def _to_header(self) -> bool:
+        """Move on to the next record header after `pos`; False at the end of the file."""
+        self.pos += 1
+        while True:
+            place = self.buffer.find(HEADER, self.pos)
+            if place >= 0:
+                self.pos = place
+                return True
+            self.pos = max(self.pos, len(self.buffer) - len(HEADER) + 1)
+            if not self.more():
+                self.pos = len(self.buffer)
+                return False

@@ -1,0 +1,86 @@
+"""A report as one JSON document with stable members; new ones are only ever added."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from verifier.escape import escaped
+from verifier.report import Finding, LogReport, Report
+from verifier.software import SOFTWARE
+
+SCHEMA = "cardchain-verification/1"
+
+
+def render_json(report: Report) -> str:
+    """Give one JSON document, ended by a line feed; every text in it is escaped (spec §9.2)."""
+    document = {
+        "schema": SCHEMA,
+        "software": SOFTWARE,
+        "verdict": report.verdict.value,
+        "exit_code": report.verdict.exit_code,
+        "logs": [_log(log) for log in report.logs],
+    }
+    return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
+
+
+def _log(log: LogReport) -> dict[str, Any]:
+    counts = log.counts
+    return {
+        "path": escaped(log.path),
+        "format": escaped(log.format),
+        "verdict": log.verdict.value,
+        "inputs": [
+            {"file": escaped(part.file), "bytes": part.bytes, "sha256": part.sha256}
+            for part in log.inputs
+        ],
+        "chain": log.chain,
+        "kids": list(log.kids),
+        "first_seq": log.first_seq,
+        "last_seq": log.last_seq,
+        "head": log.head,
+        "start_at": log.start_at,
+        "end_at": log.end_at,
+        "complete": log.complete,
+        "counts": {
+            "records": counts.records,
+            "kinds": {escaped(kind): number for kind, number in counts.kinds},
+            "cards": counts.cards,
+            "envelopes_ok": counts.envelopes_ok,
+            "envelopes_total": counts.envelopes_total,
+            "decisions_ok": counts.decisions_ok,
+            "decisions_total": counts.decisions_total,
+            "contained": counts.contained,
+            "contained_dispatched": counts.contained_dispatched,
+            "asserted": counts.asserted,
+        },
+        "rows": [
+            {
+                "check": row.check,
+                "section": row.section,
+                "claim": row.claim,
+                "outcome": row.outcome.value,
+                "detail": escaped(row.detail),
+            }
+            for row in log.rows
+        ],
+        "findings": [_finding(finding) for finding in log.findings],
+        "findings_total": log.findings_total,
+        "warnings": [escaped(warning) for warning in log.warnings],
+        "not_checked": [escaped(sentence) for sentence in log.not_checked],
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "check": finding.check,
+        "verdict": finding.verdict.value,
+        "file": escaped(finding.file),
+        "offset": finding.offset,
+        "line": finding.line,
+        "seq": finding.seq,
+        "expected": escaped(finding.expected),
+        "found": escaped(finding.found),
+        "cause": escaped(finding.cause),
+        "next_command": escaped(finding.next_command),
+    }

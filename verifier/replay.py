@@ -1,0 +1,356 @@
+"""The replay of one log: record by record, each judged and then folded in (spec §10.3).
+
+`Replay.take` is the judge: it runs the table of checks over one piece of evidence.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from verifier import checks
+from verifier.cards import JUDGED
+from verifier.checks import Check
+from verifier.checks.completeness import End
+from verifier.checks.refusals import count_key
+from verifier.evidence import Evidence
+from verifier.report import Finding, Verdict
+from verifier.shape import Problem
+from verifier.spec import ASSERTED
+from verifier.state import Absent, State
+
+MAX_FINDINGS = 1000
+
+# what the fused loop tests itself before it asks the rest of the table about a record
+PROVEN = frozenset(
+    {
+        "segment_name",
+        "framing",
+        "torn_tail",
+        "limits",
+        "deterministic",
+        "shape",
+        "version",
+        "chain",
+        "sequence",
+        "link",
+        "kid",
+        "key_missing",
+        "tag",
+        "rekey",
+        "pin",
+        "time",
+        "card_hash",
+        "opening_digest",
+        "envelope_canonical",
+        "envelope_schema",
+        "args_digest",
+        "effect_key",
+        "issued_body",
+        "unreadable",
+    }
+)
+
+
+class TooManyFindings(Exception):
+    """The log has more findings than a report can use; reading on would tell nothing new."""
+
+
+class Tally:
+    """What a replay counts, for the report (spec §10.4)."""
+
+    __slots__ = (
+        "asserted",
+        "bad_dispatches",
+        "contained",
+        "decisions",
+        "decisions_ok",
+        "end_at",
+        "envelopes",
+        "envelopes_ok",
+        "first_seq",
+        "kinds",
+        "last_seq",
+        "records",
+        "start_at",
+        "unproven",
+    )
+
+    def __init__(self) -> None:
+        """Start at nothing."""
+        self.records = 0
+        self.kinds: Counter[str] = Counter()
+        self.envelopes = self.envelopes_ok = 0
+        self.decisions = self.decisions_ok = 0
+        self.contained = self.asserted = self.bad_dispatches = 0
+        self.unproven: set[str] = set()  # sentences about what no check could judge
+        self.first_seq: int | None = None
+        self.last_seq: int | None = None
+        self.start_at: int | None = None
+        self.end_at: int | None = None
+
+
+class Replay:
+    """One log under replay: its state, its findings, its counts."""
+
+    def __init__(self, state: State, head: bytes | None = None, keep_digests: bool = False) -> None:
+        """Start before the first record; `head` is a chain digest to look out for."""
+        self.state = state
+        self.tally = Tally()
+        self.findings: list[Finding] = []
+        self.failed: Counter[str] = Counter()
+        self.head = head
+        self.head_at: int | None = None
+        self.begins_at: int | None = None  # seq of the record that the log begins with
+        self.digests: dict[int, bytes] | None = {} if keep_digests else None
+        self._rows = [check for check in checks.CHECKS if check.scope == checks.RECORD]
+        self._unproven_rows = [check for check in self._rows if check.id not in PROVEN]
+
+    def take(self, record: Evidence, proven: bool = False, broke: bool = False) -> None:
+        """Judge one piece of evidence by the table and move the state on.
+
+        `proven` says that the fused loop made the checks in PROVEN; `broke` that it found a rule
+        broken: a table that then finds none is out of step with it, which is no verdict.
+        """
+        self._begin(record)
+        failed = self._judge(record, self._unproven_rows if proven else self._rows)
+        if broke and failed is None:
+            raise RuntimeError(f"the checks disagree about {record.file} offset {record.offset}")
+        state = self.state
+        belongs = state.belongs(record.seq)
+        unsound = belongs or (failed is not None and failed.unsound)
+        if failed is not None:
+            self._touch(record.card)
+        if not record.digest:
+            self._damage(record)
+            return
+        self._count(record, failed, unsound)
+        self._move(record, failed, belongs, unsound)
+
+    def _begin(self, record: Evidence) -> None:
+        """Take chain and pins from the first record; what stands before a later seq is unknown."""
+        state = self.state
+        if state.chain is None and record.chain is not None:
+            known = state.ring.hmac(record.chain, record.kid) is not None
+            state.chain = record.chain if known else state.ring.chain_of(record.kid) or record.chain
+            for pin in state.ring.pins(state.chain):
+                state.pins.setdefault(pin.seq, []).append(pin)
+        if state.expected_seq is None and record.seq is not None:
+            self.begins_at = record.seq
+            state.disturbed = record.seq != 0
+
+    def accept(self, kind: str, seq: int, at: int, digest: bytes) -> None:
+        """Move on after a sound record that the fused loop folded in, its openings all there."""
+        state, tally = self.state, self.tally
+        state.prev = digest
+        state.expected_seq = seq + 1
+        state.surplus = None
+        state.at = at
+        state.digests.add(seq, digest)
+        tally.records += 1
+        tally.last_seq = seq
+        tally.end_at = at
+        tally.kinds[kind] += 1
+        tally.envelopes += 1
+        tally.envelopes_ok += 1
+        if kind == "resolved":
+            tally.decisions += 1
+            tally.decisions_ok += 1
+        if digest == self.head:
+            self.head_at = seq
+        if self.digests is not None:
+            self.digests[seq] = digest
+
+    def _judge(self, record: Evidence, rows: list[Check]) -> Check | None:
+        """Run the table; report the first row that fails, and every one that cannot verify."""
+        for check in rows:
+            problem = check.function(record, self.state)
+            if problem is None:
+                continue
+            if check.verdict is Verdict.BROKEN:
+                if record.card is None or record.card not in self.state.touched:
+                    self.report(check, problem, record)
+                return check
+            if self._is_new(check, problem):
+                self.report(check, problem, record)
+            if check.unsound and check.id != "key_missing":
+                return check
+        return None
+
+    def _is_new(self, check: Check, problem: Problem) -> bool:
+        """Say whether a kid or version is met first: each is reported once."""
+        if check.id not in ("key_missing", "version"):
+            return True
+        name = f"{check.id} {problem}"
+        known = name in self.state.names
+        self.state.names.add(name)
+        return not known
+
+    def report(self, check: Check, problem: Problem, record: Evidence | Absent | None) -> None:
+        """Add a finding of a check; raises TooManyFindings."""
+        self.failed[check.id] += 1
+        self.findings.append(finding(check, problem, record))
+        if len(self.findings) >= MAX_FINDINGS:
+            raise TooManyFindings
+
+    def _touch(self, card: bytes | None) -> None:
+        if card is not None:
+            self.state.touched.add(card)
+
+    def _damage(self, record: Evidence) -> None:
+        """Go on after bytes that are no record (spec §10.3, rule 5)."""
+        if record.framing or record.torn or record.limit or record.unreadable:
+            self._disturb()
+            if self.state.expected_seq is None:
+                self.state.expected_seq = 0
+            self.state.gap_explained = True
+            self.state.link_explained = True
+
+    def _disturb(self) -> None:
+        """Note that an unsound record may explain what follows (spec §10.3, rule 7)."""
+        state = self.state
+        state.disturbed = True
+        state.sure_from = len(state.cards.flags)
+        state.counts.clear()
+        if state.absent:
+            self.tally.unproven.add(
+                "openings that were absent before an unsound record: a redacted event may be lost"
+            )
+            state.absent.clear()
+        state.kid = None
+        state.at = None
+
+    def _move(self, record: Evidence, failed: Check | None, belongs: bool, unsound: bool) -> None:
+        """Go on from what was found (spec §10.3, rules 3 to 8)."""
+        state = self.state
+        state.prev = record.digest
+        if unsound:
+            self._disturb()
+        if record.seq is None:
+            state.gap_explained = True
+        else:
+            self._move_seq(record.seq, record.digest, failed, belongs)
+        state.link_explained = unsound
+        if not unsound and record.seq is not None:
+            self._fold(record, record.seq)
+
+    def _move_seq(self, seq: int, digest: bytes, failed: Check | None, belongs: bool) -> None:
+        state = self.state
+        expected = state.expected_seq
+        if belongs:
+            state.close_gap(seq)
+        elif expected is not None and seq > expected:
+            state.gaps.append((expected, seq + 1))  # its own seq too: it may be the false one
+        state.surplus = seq if expected is not None and seq < expected else None
+        state.expected_seq = seq + 1 if expected is None else max(expected, seq + 1)
+        state.gap_explained = False
+        if self.head is not None and digest == self.head:
+            self.head_at = seq
+
+    def _fold(self, record: Evidence, seq: int) -> None:
+        """Fold in a sound record."""
+        state, body, kind, at = self.state, record.body, record.kind or "", record.at or 0
+        state.kid = body["kid"] if kind == "rekeyed" else record.kid
+        state.kids.setdefault(record.kid)
+        state.kids.setdefault(state.kid)
+        state.at = at
+        state.digests.add(seq, record.digest)
+        if self.digests is not None:
+            self.digests[seq] = record.digest
+        if kind == "issued":
+            self._note_step(record)
+        state.cards.fold(kind, record.card, seq, at, body)
+        if record.envelope is not None and record.card in state.cards.numbers:
+            state.cards.flags[state.cards.numbers[record.card]] |= JUDGED
+        if kind == "refused":
+            state.counts[count_key(record)] = body["count"]
+        elif kind == "redacted":
+            self._account(body["seq"], body["openings"])
+        elif kind in ("opened", "configured"):
+            state.profile = state.profile or "profile" in body
+        absent = record.bound.keys() - record.openings.keys()
+        if absent:
+            state.absent[seq] = Absent(record, absent)
+            self.tally.unproven.add("the checks of envelopes and openings that are absent")
+
+    def _note_step(self, record: Evidence) -> None:
+        """Note a step whose beginning may be lost in an unsound record."""
+        state, body = self.state, record.body
+        document = record.document() or {}
+        if (
+            state.disturbed
+            and body["task"] not in state.cards.steps
+            and ("supersedes" in body or "prior_attempt" in document)
+        ):
+            state.unsure_steps.add(len(state.cards.flags))
+
+    def _account(self, seq: int, names: list[str]) -> None:
+        absent = self.state.absent.get(seq)
+        if absent is not None:
+            absent.names -= set(names)
+            if not absent.names:
+                del self.state.absent[seq]
+
+    def _count(self, record: Evidence, failed: Check | None, unsound: bool) -> None:
+        tally = self.tally
+        tally.records += 1
+        if record.seq is not None:
+            if tally.first_seq is None:
+                tally.first_seq = record.seq
+            tally.last_seq = max(record.seq, tally.last_seq or 0)
+        if record.at is not None:
+            tally.start_at = record.at if tally.start_at is None else tally.start_at
+            tally.end_at = record.at
+        kind = record.kind
+        if kind is None:
+            return
+        tally.kinds[kind] += 1
+        if record.envelope is not None:
+            tally.envelopes += 1
+            tally.envelopes_ok += not (failed is not None and failed.id == "card_hash")
+        if kind == "resolved":
+            tally.decisions += 1
+            tally.decisions_ok += failed is None and self._echoed(record)
+        elif kind == "refused" and not unsound:
+            self._count_refusal(record)
+        elif kind == "dispatched" and failed is not None:
+            tally.bad_dispatches += 1
+
+    def _echoed(self, record: Evidence) -> bool:
+        card = self.state.cards.numbers.get(record.card or b"")
+        return card is not None and self.state.judges_card(card)
+
+    def _count_refusal(self, record: Evidence) -> None:
+        if record.body["gate"] == "resolve":
+            self.tally.contained += 1
+        if record.body["reason"] in ASSERTED:
+            self.tally.asserted += 1
+
+    def finish(self, end: End) -> None:
+        """Make the checks of the end of a log; raises TooManyFindings."""
+        for check in checks.CHECKS:
+            if check.scope == checks.OPENINGS:
+                for absent in self.state.absent.values():
+                    if absent.card is None or absent.card not in self.state.touched:
+                        self.report(check, check.function(absent.names), absent)  # type: ignore[arg-type]
+                        self._touch(absent.card)
+            elif check.scope == checks.LOG:
+                problem = check.function(end)
+                if problem is not None:
+                    self.report(check, problem, None)
+
+
+def finding(check: Check, problem: Problem, record: Evidence | Absent | None) -> Finding:
+    """Make the finding of a check about a record, or about a whole log."""
+    kid = record.kid.hex() if isinstance(record, Evidence) else ""
+    return Finding(
+        check=check.id,
+        verdict=check.verdict,
+        file="" if record is None else record.file,
+        offset=None if record is None or record.offset < 0 else record.offset,
+        line=None,
+        seq=None if record is None else record.seq,
+        expected=problem[0],
+        found=problem[1],
+        cause=check.cause,
+        next_command=check.next_command.replace("{kid}", kid or "KID"),
+    )

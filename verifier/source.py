@@ -1,0 +1,148 @@
+"""Where the bytes of a log come from: a file, a directory of segments, standard input (spec §7).
+
+Reads only, takes no lock and writes nothing. Each file is hashed as it is read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from verifier.report import Input
+
+CHUNK = 1 << 20
+GZIP_MAGIC = b"\x1f\x8b"
+SEGMENT_DIGITS = 20
+
+
+class Unreadable(Exception):
+    """A file cannot be read, or not to its end; the message says why."""
+
+
+class Segment:
+    """One file of a log: its bytes in chunks, and afterwards its size and SHA-256.
+
+    `seq` is the number in the name of a segment. `live` is true for the last segment of a
+    directory, to which a writer may be appending.
+    """
+
+    def __init__(self, path: str, seq: int | None = None, live: bool = False) -> None:
+        """Name a file; nothing is opened yet."""
+        self.path = path
+        self.seq = seq
+        self.live = live
+        self._size = 0
+        self._sha256 = hashlib.sha256()
+
+    def chunks(self) -> Iterator[bytes]:
+        """Give the bytes of the log in this file, decompressed where it is gzip.
+
+        Raises Unreadable, also after some chunks.
+        """
+        try:
+            with self._open() as stream:
+                first = self._read(stream)
+                if first[:2] == GZIP_MAGIC:
+                    yield from self._decompressed(stream, first)
+                    return
+                while first:
+                    yield first
+                    first = self._read(stream)
+        except OSError as error:
+            raise Unreadable(error.strerror or "it cannot be read") from None
+
+    def input(self) -> Input:
+        """Give the size and digest of what was read."""
+        return Input(self.path, self._size, self._sha256.hexdigest())
+
+    def _open(self) -> BinaryIO:
+        if self.path == "-":
+            return open(sys.stdin.fileno(), "rb", closefd=False, buffering=0)
+        try:
+            descriptor = _open_regular(self.path)
+        except FileNotFoundError:
+            other = self._compressed_meanwhile()
+            if other is None:
+                raise
+            descriptor, self.path = _open_regular(other), other
+        return open(descriptor, "rb", buffering=0)
+
+    def _compressed_meanwhile(self) -> str | None:
+        """Give the other name of a segment that was compressed after it was listed."""
+        return f"{self.path}.gz" if self.seq is not None and self.path.endswith(".cbor") else None
+
+    def _read(self, stream: BinaryIO) -> bytes:
+        chunk = stream.read(CHUNK) or b""
+        self._size += len(chunk)
+        self._sha256.update(chunk)
+        return chunk
+
+    def _decompressed(self, stream: BinaryIO, data: bytes) -> Iterator[bytes]:
+        try:
+            while data:
+                member = zlib.decompressobj(wbits=31)
+                while not member.eof:
+                    data = data or self._read(stream)
+                    chunk = member.decompress(data, CHUNK)  # may still hold output without input
+                    if not (data or chunk or member.eof):
+                        raise Unreadable("the gzip data ends early")
+                    data = member.unconsumed_tail
+                    if chunk:
+                        yield chunk
+                data = member.unused_data or self._read(stream)
+                if data and data[:1] != GZIP_MAGIC[:1]:
+                    raise Unreadable("there is other data after the gzip data")
+        except zlib.error:
+            raise Unreadable("the gzip data is damaged") from None
+
+
+def _open_regular(path: str) -> int:
+    descriptor = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(descriptor)
+        raise Unreadable("it is not a regular file")
+    return descriptor
+
+
+def is_ledger(path: str) -> bool:
+    """Say whether a path is a ledger: a directory with `segments/` (spec §7.1)."""
+    return os.path.isdir(os.path.join(path, "segments"))
+
+
+def segments(path: str) -> tuple[list[Segment], list[str]]:
+    """Give the segments of a ledger in order, and the paths of files that are none.
+
+    Raises Unreadable.
+    """
+    folder = os.path.join(path, "segments")
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError as error:
+        raise Unreadable(error.strerror or "it cannot be read") from None
+    found: list[Segment] = []
+    others = []
+    for name in names:  # twenty digits sort as their numbers
+        file = os.path.join(folder, name)
+        seq = _segment_seq(name)
+        if seq is None or (found and seq == found[-1].seq):  # one seq, one segment
+            others.append(file)
+        else:
+            found.append(Segment(file, seq))
+    if found:
+        found[-1].live = True
+    return found, others
+
+
+def _segment_seq(name: str) -> int | None:
+    digits, dot, rest = name.partition(".")
+    if rest not in ("cbor", "cbor.gz") or not dot or len(digits) != SEGMENT_DIGITS:
+        return None
+    return int(digits) if digits.isascii() and digits.isdigit() else None

@@ -1,0 +1,146 @@
+"""What a replay knows between two records: the chain, the keys, the cards (spec §10.3)."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+
+from verifier.cards import Cards
+from verifier.evidence import Evidence
+from verifier.keys import Pin, Ring
+from verifier.spec import NO_PREVIOUS
+
+
+class Digests:
+    """A short hash of every chain digest, by seq, so that `redacted` can be checked.
+
+    Eight bytes a record keep a replay of a large log small. They are the interpreter's keyed hash
+    of the whole digest, so nobody can aim at two digests that share them.
+    """
+
+    __slots__ = ("_firsts", "_hashes", "_places")
+
+    def __init__(self) -> None:
+        """Start with no record."""
+        self._hashes = array("q")
+        self._firsts: list[int] = []  # seq of the first record of each run without a gap
+        self._places: list[int] = []  # its place in _hashes
+
+    def add(self, seq: int, digest: bytes) -> None:
+        """Keep the digest of the record at `seq`; a seq below the last one is left out."""
+        if not self._firsts or seq != self._firsts[-1] + len(self._hashes) - self._places[-1]:
+            if self._firsts and seq < self._firsts[-1] + len(self._hashes) - self._places[-1]:
+                return
+            self._firsts.append(seq)
+            self._places.append(len(self._hashes))
+        self._hashes.append(hash(digest))
+
+    def matches(self, seq: int, digest: bytes) -> bool | None:
+        """Say whether the record at `seq` has this digest; None where it was not read."""
+        run = bisect_right(self._firsts, seq) - 1
+        if run < 0:
+            return None
+        place = self._places[run] + seq - self._firsts[run]
+        end = self._places[run + 1] if run + 1 < len(self._places) else len(self._hashes)
+        if place >= end:
+            return None
+        return self._hashes[place] == hash(digest)
+
+
+class State:
+    """The replay of one log up to a record. The checks read it, `replay` moves it on."""
+
+    __slots__ = (
+        "absent",
+        "at",
+        "cards",
+        "chain",
+        "counts",
+        "digests",
+        "disturbed",
+        "expected_seq",
+        "gap_explained",
+        "gaps",
+        "kid",
+        "kids",
+        "link_explained",
+        "names",
+        "pins",
+        "prev",
+        "profile",
+        "ring",
+        "sure_from",
+        "surplus",
+        "touched",
+        "unsure_steps",
+    )
+
+    def __init__(self, ring: Ring) -> None:
+        """Start before the first record, with the keys at hand."""
+        self.ring = ring
+        self.chain: bytes | None = None
+        self.expected_seq: int | None = None  # None before the first record
+        self.prev = NO_PREVIOUS
+        self.kid: bytes | None = None  # None: go on from the kid that is found
+        self.kids: dict[bytes, None] = {}  # every kid that was in force, in order
+        self.at: int | None = None  # None: go on from the time that is found
+        self.pins: dict[int, list[Pin]] = {}
+        self.cards = Cards()
+        self.profile = False  # opened or configured named one
+        self.counts: dict[bytes, int] = {}  # of refusals, by gate, reason and subject
+        self.digests = Digests()
+        self.absent: dict[int, Absent] = {}  # records with openings that are not there, by seq
+        self.names: set[str] = set()  # versions and kids already reported
+        self.touched: set[bytes] = set()
+        self.gaps: list[tuple[int, int]] = []  # missing seqs, as [first, end)
+        self.surplus: int | None = None  # seq of the record before, where it came too late
+        self.gap_explained = False  # a missing seq at the next record belongs to a finding
+        self.link_explained = False  # so does a bad link
+        self.disturbed = False  # there was an unsound record
+        self.sure_from = 0  # the first card that was issued after the last unsound record
+        self.unsure_steps: set[int] = set()  # steps whose beginning was not seen
+
+    def belongs(self, seq: int | None) -> bool:
+        """Say whether a record that comes too late belongs to a finding (spec §10.3, rule 3).
+
+        It fills a gap reported before, or goes on a stretch of repeated records.
+        """
+        if seq is None or self.expected_seq is None or seq >= self.expected_seq:
+            return False
+        if self.surplus is not None and seq == self.surplus + 1:
+            return True
+        return any(first <= seq < end for first, end in self.gaps)
+
+    def close_gap(self, seq: int) -> None:
+        """Take `seq` out of those reported missing."""
+        for place, (first, end) in enumerate(self.gaps):
+            if first <= seq < end:
+                rest = [(first, seq), (seq + 1, end)]
+                self.gaps[place : place + 1] = [gap for gap in rest if gap[0] < gap[1]]
+                return
+
+    def judges_card(self, card: int) -> bool:
+        """Say whether no unsound record could explain what is wrong with a card (rule 7)."""
+        return card >= self.sure_from
+
+    def judges_step(self, task: bytes) -> bool:
+        """Say whether no unsound record could explain what is wrong with a step (rule 7)."""
+        step = self.cards.steps.get(task)
+        if step is None:
+            return not self.disturbed
+        return step >= self.sure_from and step not in self.unsure_steps
+
+
+class Absent:
+    """The openings that a record binds and that are not there, until a `redacted` names them."""
+
+    __slots__ = ("card", "digest", "file", "names", "offset", "seq")
+
+    def __init__(self, record: Evidence, names: set[str]) -> None:
+        """Keep of the record what a finding needs."""
+        self.seq = record.seq
+        self.names = names
+        self.digest = record.digest
+        self.card = record.card
+        self.file = record.file
+        self.offset = record.offset

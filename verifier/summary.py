@@ -1,0 +1,210 @@
+"""The report of one log, drawn from its replay (spec §10.2, §10.4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from verifier import checks
+from verifier.checks import Check
+from verifier.checks.completeness import End, Expectation
+from verifier.replay import Replay
+from verifier.report import Counts, Finding, Input, LogReport, Outcome, Row, Verdict
+from verifier.spec import VERSION
+
+# what no verifier can see from a log
+BEYOND = (
+    "events that were never appended: a log shows what it holds, not what happened",
+    "who made the log: whoever holds a key can make HMACs, so they prove nothing to others",
+    "who decided: an approver id is what the writer was told",
+    "that an echo came from a screen, or that facts came from live systems",
+)
+
+# the kinds of events without which a check has nothing to test
+_SUBJECTS = {
+    "rekey": ("rekeyed",),
+    "issued_body": ("issued", "refused"),
+    "issued_once": ("issued",),
+    "supersedes": ("issued",),
+    "prior_attempt": ("issued",),
+    "not_issued": ("resolved", "refused", "withdrawn", "dispatched", "settled"),
+    "of": ("resolved", "refused", "withdrawn", "dispatched", "settled"),
+    "echo": ("resolved", "withdrawn"),
+    "approver": ("resolved", "withdrawn"),
+    "decided_once": ("resolved",),
+    "in_time": ("resolved", "withdrawn", "dispatched"),
+    "withdrawn": ("resolved", "withdrawn", "dispatched"),
+    "latest": ("resolved", "withdrawn", "dispatched"),
+    "withdraw_state": ("withdrawn",),
+    "approved": ("dispatched",),
+    "dispatched_once": ("dispatched",),
+    "rebuilt": ("dispatched",),
+    "settled": ("settled",),
+    "refusal_reason": ("refused",),
+    "refusal_count": ("refused",),
+    "recovered": ("recovered",),
+    "redacted": ("redacted",),
+}
+_OF_ENVELOPES = ("card_hash", "envelope_canonical", "envelope_schema", "args_digest", "effect_key")
+
+
+@dataclass(slots=True)
+class Reading:
+    """What happened while the files of a log were read."""
+
+    expectation: Expectation = field(default_factory=Expectation)
+    is_directory: bool = False
+    unreadable: bool = False
+    warnings: list[str] = field(default_factory=list)
+    not_read: list[str] = field(default_factory=list)
+    inputs: list[Input] = field(default_factory=list)
+
+    def end(self, replay: Replay) -> End:
+        """Give what the checks of the whole log need."""
+        tally = replay.tally
+        return End(
+            nothing=not tally.records and not replay.findings,
+            begins_at=replay.begins_at,
+            reached=replay.state.expected_seq or 0,
+            unreadable=self.unreadable,
+            expectation=self.expectation,
+            head_at=replay.head_at,
+        )
+
+
+def report(path: str, replay: Replay, reading: Reading) -> LogReport:
+    """Make the report of a log that was replayed."""
+    state, tally = replay.state, replay.tally
+    verdict = Verdict.VERIFIED
+    for finding in replay.findings:
+        verdict = verdict.worse(finding.verdict)
+    return LogReport(
+        path=path,
+        format=VERSION,
+        verdict=verdict,
+        rows=tuple(_row(check, replay, reading) for check in checks.CHECKS),
+        findings=tuple(
+            finding if finding.file else replace(finding, file=path) for finding in replay.findings
+        ),
+        findings_total=len(replay.findings),
+        warnings=(*reading.warnings, *_pin_warnings(replay)),
+        not_checked=(*reading.not_read, *_not_checked(replay), *BEYOND),
+        counts=Counts(
+            records=tally.records,
+            kinds=tuple(sorted(tally.kinds.items())),
+            cards=len(state.cards.flags),
+            envelopes_ok=tally.envelopes_ok,
+            envelopes_total=tally.envelopes,
+            decisions_ok=tally.decisions_ok,
+            decisions_total=tally.decisions,
+            contained=tally.contained,
+            contained_dispatched=tally.bad_dispatches,
+            asserted=tally.asserted,
+        ),
+        chain=None if state.chain is None else state.chain.hex(),
+        kids=tuple(kid.hex() for kid in state.kids),
+        first_seq=tally.first_seq,
+        last_seq=tally.last_seq,
+        head=state.prev.hex() if tally.records else None,
+        start_at=tally.start_at,
+        end_at=tally.end_at,
+        inputs=tuple(reading.inputs),
+        complete=_complete(replay, reading.expectation),
+    )
+
+
+def _complete(replay: Replay, expectation: Expectation) -> bool:
+    """Say whether an expected head or count vouches for the end of the log."""
+    last = replay.tally.last_seq
+    if last is None:
+        return False
+    return replay.head_at == last or expectation.count == last + 1
+
+
+def _row(check: Check, replay: Replay, reading: Reading) -> Row:
+    failed = replay.failed[check.id]
+    if failed:
+        outcome, detail = Outcome.FAIL, "1 finding" if failed == 1 else f"{failed} findings"
+    else:
+        detail = _why_not_checked(check.id, replay, reading)
+        outcome = Outcome.NOT_CHECKED if detail else Outcome.PASS
+    return Row(check.id, check.section, check.claim, outcome, detail)
+
+
+def _why_not_checked(name: str, replay: Replay, reading: Reading) -> str:
+    """Say why a check that did not fail did not pass either; empty if it passed."""
+    tally = replay.tally
+    if name in ("empty", "unreadable"):
+        return ""
+    if not tally.records:
+        return "no record"
+    if name == "segment_name" and not reading.is_directory:
+        return "not a directory"
+    if name == "tag" and replay.failed["key_missing"]:
+        return "a key is missing"
+    if name == "pin" and not replay.state.pins:
+        return "no key file pins a record"
+    if name in _OF_ENVELOPES and not tally.envelopes:
+        return "no envelope"
+    if name in _SUBJECTS and not any(tally.kinds[kind] for kind in _SUBJECTS[name]):
+        return "no such event"
+    if name in ("policy_evidence", "signature"):
+        return "none in the log"
+    if name == "fork":
+        return "no other input of this chain"
+    return _why_not_expected(name, reading)
+
+
+def _why_not_expected(name: str, reading: Reading) -> str:
+    if name == "expected_count" and reading.expectation.count is None:
+        return "give --expect-count"
+    if name == "expected_head" and reading.expectation.head is None:
+        return "give --expect-head"
+    if name in ("expected_count", "expected_head") and reading.unreadable:
+        return "the log could not be read to its end"
+    return ""
+
+
+def _pin_warnings(replay: Replay) -> list[str]:
+    last = replay.tally.last_seq
+    if last is None:
+        return []
+    return [
+        f"a key file pins the record at seq {seq}, and the log ends before it, at seq {last}"
+        for seq in sorted(replay.state.pins)
+        if seq > last
+    ]
+
+
+def _not_checked(replay: Replay) -> list[str]:
+    tally = replay.tally
+    sentences = sorted(tally.unproven)
+    if replay.failed["key_missing"]:
+        sentences.append("the HMACs of records whose key is missing")
+    if replay.state.disturbed and tally.records:
+        sentences.append("what a missing or unsound record could explain (spec §10.3)")
+    if tally.asserted:
+        sentences.append(f"the reasons of {tally.asserted} refusals that only the writer could see")
+    for kind in ("anchored", "pruned"):
+        if tally.kinds[kind]:
+            sentences.append(f"what the {tally.kinds[kind]} {kind} events say")
+    return sentences
+
+
+def with_row(log: LogReport, name: str, outcome: Outcome, detail: str) -> LogReport:
+    """Give the report with another outcome of one check."""
+    rows = (
+        replace(row, outcome=outcome, detail=detail) if row.check == name else row
+        for row in log.rows
+    )
+    return replace(log, rows=tuple(rows))
+
+
+def with_finding(log: LogReport, finding: Finding) -> LogReport:
+    """Give the report with one finding more, and the row and verdict that follow."""
+    log = with_row(log, finding.check, Outcome.FAIL, "1 finding")
+    return replace(
+        log,
+        verdict=log.verdict.worse(finding.verdict),
+        findings=(*log.findings, finding),
+        findings_total=log.findings_total + 1,
+    )

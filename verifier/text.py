@@ -1,0 +1,137 @@
+"""A report as lines of text; the last line is the verdict (spec §10.4).
+
+Total over hostile bytes: whatever comes from a log, a file name or a key file is escaped, and words
+of the report never stand inside its quotes (spec §9.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from verifier.escape import escaped
+from verifier.report import Finding, LogReport, Outcome, Report
+from verifier.software import SOFTWARE
+
+
+def render_text(report: Report, verbose: bool = False) -> str:
+    """Give the report as text, ended by the line of the verdict.
+
+    `verbose` shows every row of the table of checks; otherwise those that failed or that were not
+    checked are named in one line each.
+    """
+    lines = [SOFTWARE]
+    for log in report.logs:
+        lines += ["", *_log(log, verbose)]
+    lines += ["", *_count_lines(report), report.verdict.value]
+    return "\n".join(lines) + "\n"
+
+
+def _log(log: LogReport, verbose: bool) -> Iterator[str]:
+    yield f"log: {escaped(log.path)}"
+    yield f"format: {escaped(log.format)}"
+    yield from _evidence(log)
+    yield from _rows(log, verbose)
+    for number, finding in enumerate(log.findings, 1):
+        yield f"finding {number} of {log.findings_total}: {finding.check}"
+        yield from _finding(finding)
+    if log.findings_total > len(log.findings):
+        yield f"findings not listed: {log.findings_total - len(log.findings)}"
+    for warning in log.warnings:
+        yield f"warning: {escaped(warning)}"
+    for sentence in log.not_checked:
+        yield f"not checked: {escaped(sentence)}"
+    if log.last_seq is not None and not log.complete:
+        yield f"not checked: the log may go on beyond seq {log.last_seq}; give --expect-head HEX"
+    yield f"verdict of this log: {log.verdict.value}"
+
+
+def _evidence(log: LogReport) -> Iterator[str]:
+    for part in log.inputs:
+        yield f"input: {escaped(part.file)}, {part.bytes} bytes, sha256 {part.sha256}"
+    if log.chain is not None:
+        yield f"chain: {log.chain}"
+    if log.kids:
+        yield f"kids: {' '.join(log.kids)}"
+    if log.first_seq is not None:
+        yield f"seq: {log.first_seq} to {log.last_seq}"
+    if log.start_at is not None and log.end_at is not None:
+        yield f"time: {utc(log.start_at)} to {utc(log.end_at)}"
+    if log.head is not None:
+        yield f"head: {log.head}"
+    yield f"records: {log.counts.records}, cards: {log.counts.cards}"
+    if log.counts.kinds:
+        kinds = ", ".join(f"{escaped(kind)} {number}" for kind, number in log.counts.kinds)
+        yield f"events: {kinds}"
+
+
+def _rows(log: LogReport, verbose: bool) -> Iterator[str]:
+    if verbose:
+        for row in log.rows:
+            detail = f" ({escaped(row.detail)})" if row.detail else ""
+            yield f"{row.outcome.value:<11} {row.check}: {row.claim}, {row.section}{detail}"
+        return
+    for outcome in Outcome:
+        names = [row.check for row in log.rows if row.outcome is outcome]
+        if outcome is Outcome.PASS:
+            yield f"checks passed: {len(names)} of {len(log.rows)}"
+        elif names:
+            label = "failed" if outcome is Outcome.FAIL else "not made"
+            yield f"checks {label}: {', '.join(names)}"
+
+
+def _finding(finding: Finding) -> Iterator[str]:
+    place = [escaped(finding.file)]
+    if finding.line is not None:
+        place.append(f"line {finding.line}")
+    if finding.offset is not None:
+        place.append(f"offset {finding.offset}")
+    if finding.seq is not None:
+        place.append(f"seq {finding.seq}")
+    yield f"  where: {', '.join(place)}"
+    yield f"  expected: {escaped(finding.expected)}"
+    yield f"  found: {escaped(finding.found)}"
+    yield f"  cause: {escaped(finding.cause)}"
+    yield f"  next: {escaped(finding.next_command)}"
+
+
+def _count_lines(report: Report) -> Iterator[str]:
+    """Give the three lines before the verdict (spec §10.4)."""
+    counts = [log.counts for log in report.logs]
+    envelopes = sum(count.envelopes_ok for count in counts)
+    decisions = sum(count.decisions_ok for count in counts)
+    contained = sum(count.contained for count in counts)
+    bad = sum(count.contained_dispatched for count in counts)
+    total = sum(count.envelopes_total for count in counts)
+    yield f"{envelopes} of {total} envelopes still hash to their card hash"
+    total = sum(count.decisions_total for count in counts)
+    yield f"{decisions} of {total} decisions echoed an issued, unexpired envelope"
+    dispatched = "none of them dispatched" if not bad else f"{bad} dispatches broke a rule"
+    yield f"{contained} late or wrong decisions were contained, {dispatched}"
+
+
+def utc(at: int) -> str:
+    """Give unix milliseconds as a UTC time; any integer gives a text.
+
+    Own arithmetic, because `datetime` is slow to import and ends at the year 9999.
+    """
+    seconds, milliseconds = divmod(at, 1000)
+    days, second = divmod(seconds, 86400)
+    year, month, day = _civil(days)
+    clock = f"{second // 3600:02}:{second // 60 % 60:02}:{second % 60:02}.{milliseconds:03}"
+    return f"{year:04}-{month:02}-{day:02}T{clock}Z"
+
+
+def _civil(days: int) -> tuple[int, int, int]:
+    """Give year, month and day of a day since 1970-01-01, by eras of 400 years from March on."""
+    era, day = divmod(days + 719468, 146097)
+    year = (day - day // 1460 + day // 36524 - day // 146096) // 365
+    day -= 365 * year + year // 4 - year // 100
+    month = (5 * day + 2) // 153
+    day -= (153 * month + 2) // 5
+    month = month + 3 if month < 10 else month - 9
+    return year + era * 400 + (month <= 2), month, day + 1
+
+
+def diagnostic(message: str, hint: str) -> str:
+    """Give what goes to standard error: the problem and what to do next."""
+    return f"cardchain-verify: error: {escaped(message)}\ncardchain-verify: hint: {escaped(hint)}\n"

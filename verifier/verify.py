@@ -1,0 +1,156 @@
+"""Verification of inputs, from paths to a report."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from verifier import checks, keys, source
+from verifier.checks.completeness import Expectation
+from verifier.evidence import Evidence
+from verifier.fast import advance
+from verifier.framing import Frames, Lost
+from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings, finding
+from verifier.report import Finding, LogReport, Outcome, Report
+from verifier.state import State
+from verifier.summary import Reading, report, with_finding, with_row
+
+
+def verify(
+    paths: Sequence[str],
+    key_files: Iterable[str] = (),
+    *,
+    expect_head: bytes | None = None,
+    expect_count: int | None = None,
+    extra_keys: Iterable[keys.Key] = (),
+    environ: Mapping[str, str] | None = None,
+) -> Report:
+    """Verify each path as one log and give one report (spec §10).
+
+    A path is a file, a ledger directory, a foreign log, or `-` for standard input. It gives a
+    report for every input, whatever the bytes, and writes nothing. `extra_keys` are keys that the
+    caller holds already. `expect_head` with `expect_count` N is required at seq N - 1.
+    """
+    files = list(key_files)
+    ring = keys.load(files, os.environ if environ is None else environ)
+    for key in extra_keys:
+        ring.add(key)
+    expectation = Expectation(expect_head, expect_count)
+    logs: list[LogReport] = []
+    digests: list[dict[int, bytes]] = []
+    for path in paths:
+        if path == "-" or _is_ours(path):
+            log, seen = verify_log(path, ring, expectation, keep_digests=len(paths) > 1)
+        else:
+            log, seen = _verify_foreign(path, files, expectation), {}
+        logs.append(log)
+        digests.append(seen)
+    return Report(tuple(_with_forks(logs, digests)))
+
+
+def _is_ours(path: str) -> bool:
+    if os.path.isdir(path):
+        return source.is_ledger(path)
+    return not path.endswith((".jsonl", ".jsonl.gz"))
+
+
+def _verify_foreign(path: str, files: list[str], expectation: Expectation) -> LogReport:
+    from verifier.readers import reader_for
+
+    reader = reader_for(path)
+    if reader is None:
+        replay = Replay(State(keys.Ring()))
+        replay.take(_unreadable(path, "neither a ledger nor a log of another kind"))
+        return report(path, replay, Reading())
+    head = None if expectation.head is None else expectation.head.hex()
+    return reader.verify_log(path, files, head, expectation.count)
+
+
+def verify_log(
+    path: str, ring: keys.Ring, expectation: Expectation, keep_digests: bool = False
+) -> tuple[LogReport, dict[int, bytes]]:
+    """Verify one cardchain log; give its report and, where asked for, its digests by seq."""
+    replay = Replay(State(ring), expectation.head, keep_digests)
+    reading = Reading(expectation=expectation, is_directory=source.is_ledger(path))
+    reading.warnings += ring.warnings
+    try:
+        _replay(path, replay, reading)
+        replay.finish(reading.end(replay))
+    except TooManyFindings:
+        reading.not_read.append(f"what follows: reading stopped after {MAX_FINDINGS} findings")
+    return report(path, replay, reading), replay.digests or {}
+
+
+def _replay(path: str, replay: Replay, reading: Reading) -> None:
+    try:
+        parts, others = _parts(path)
+    except source.Unreadable as error:
+        reading.unreadable = True
+        replay.take(_unreadable(path, str(error)))
+        return
+    for other in others:
+        stray = Evidence(other, -1, b"")
+        stray.name = ("the name of a segment", os.path.basename(other))
+        replay.take(stray)
+    for part in parts:
+        try:
+            _replay_segment(part, replay, reading)
+        except source.Unreadable as error:
+            reading.unreadable = True
+            replay.take(_unreadable(part.path, str(error)))
+        except Lost:
+            reading.not_read.append(f"the rest of {part.path}: too many bytes are no record")
+        finally:
+            reading.inputs.append(part.input())
+
+
+def _parts(path: str) -> tuple[list[source.Segment], list[str]]:
+    if source.is_ledger(path):
+        return source.segments(path)
+    return [source.Segment(path)], []
+
+
+def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -> None:
+    frames = Frames(segment.path, segment.chunks(), segment.seq)
+    while True:
+        broke = advance(frames, replay)
+        record = frames.next()
+        if record is None:
+            return
+        if record.torn is not None and segment.live:
+            reading.warnings.append(
+                f"{segment.path} ends inside a record at offset {record.offset}: "
+                "a writer may be at work, or was interrupted"
+            )
+        else:
+            replay.take(record, broke=broke)
+
+
+def _unreadable(path: str, problem: str) -> Evidence:
+    record = Evidence(path, -1, b"")
+    record.unreadable = ("a log that can be read", problem)
+    return record
+
+
+def _with_forks(logs: list[LogReport], digests: list[dict[int, bytes]]) -> list[LogReport]:
+    """Add to each log the first place where it parts from an earlier one of its chain."""
+    (row,) = (check for check in checks.CHECKS if check.scope == checks.LOGS)
+    for number, log in enumerate(logs):
+        for earlier in range(number):
+            if log.chain is None or log.chain != logs[earlier].chain:
+                continue
+            found = _fork(row, digests[number], digests[earlier])
+            if found is not None:
+                logs[number] = with_finding(log, replace(found, file=log.path))
+                break
+            logs[number] = with_row(logs[number], row.id, Outcome.PASS, "")
+    return logs
+
+
+def _fork(row: checks.Check, ours: dict[int, bytes], theirs: dict[int, bytes]) -> Finding | None:
+    for seq in sorted(ours.keys() & theirs.keys()):
+        problem = row.function(ours[seq], theirs[seq])
+        if problem is not None:
+            return replace(finding(row, problem, None), seq=seq)
+    return None

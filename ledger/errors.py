@@ -134,21 +134,25 @@ class Refused(LedgerError):
         count: int,
         record: Any,
         pointers: tuple[str, ...] = (),
+        drift: tuple[str, ...] = (),
     ) -> None:
         """Take the gate, the reason, its running count and its `codec.Record` (None: not recorded).
 
-        `pointers` are the places where a rebuilt envelope differs from its card.
+        `pointers` are the places where a rebuilt envelope differs from its card, `drift` the
+        classes of spec §8.6 that these belong to.
         """
+        classes = f" ({', '.join(drift)})" if drift else ""
         places = f" at {', '.join(map(shown, pointers[:_NAMED]))}" if pointers else ""
         if len(pointers) > _NAMED:
             places += f" and {len(pointers) - _NAMED} more"
         told = f", seq {record.seq}" if record else f", not recorded again (count {count})"
-        super().__init__(f"refused at {gate}: {reason}{places}{told}")
+        super().__init__(f"refused at {gate}: {reason}{classes}{places}{told}")
         self.gate = gate
         self.reason = reason
         self.count = count
         self.record = record
         self.pointers = pointers
+        self.drift = drift
 
     @property
     def recorded(self) -> bool:
@@ -166,6 +170,17 @@ class KeyMissing(LedgerError):
         super().__init__(f"no key {kid.hex()} for chain {chain.hex()}")
         self.chain = chain
         self.kid = kid
+
+
+class ProfileMissing(LedgerError):
+    """The bytes of a profile that a card names are not at hand (spec §8.5)."""
+
+    hint = "give its file with --profile FILE; nothing was recorded"
+
+    def __init__(self, digest: bytes) -> None:
+        """Take the digest of the profile."""
+        super().__init__(f"no profile {digest.hex()}")
+        self.digest = digest
 
 
 class StoreFailed(LedgerError):

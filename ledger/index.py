@@ -20,15 +20,18 @@ from ledger.errors import LedgerError, StoreFailed
 from ledger.projection import Card, Flood, State, Step
 from ledger.store.contract import Position, Stored
 
-VERSION: Final = 1
+VERSION: Final = 2
 _CARD = tuple(field.name for field in fields(Card))
 _SCHEMA: Final = f"""
 CREATE TABLE cards ({", ".join(_CARD)}, PRIMARY KEY (hash)) WITHOUT ROWID;
 CREATE INDEX open_cards ON cards (seq) WHERE state = 'OPEN';
+CREATE INDEX asked ON cards (ask, state, seq);
+CREATE INDEX grants ON cards (seq) WHERE state = 'APPROVED';
 CREATE TABLE steps (task PRIMARY KEY, latest, dispatched) WITHOUT ROWID;
 CREATE TABLE floods (gate, reason, subject, count, PRIMARY KEY (gate, reason, subject))
     WITHOUT ROWID;
 CREATE TABLE events (card, seq, segment, offset, PRIMARY KEY (card, seq)) WITHOUT ROWID;
+CREATE TABLE profiles (digest PRIMARY KEY, text, seq) WITHOUT ROWID;
 CREATE TABLE kids (kid PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE covered (seq, digest, at, kid, segment, offset, size, reset);
 PRAGMA user_version = {VERSION};
@@ -188,6 +191,16 @@ class Index:
         )
         return row[0] if row else 0
 
+    def profile(self) -> bytes | None:
+        """Give the digest of the newest chain profile."""
+        row = self._one("SELECT digest FROM profiles ORDER BY seq DESC LIMIT 1")
+        return row[0] if row else None
+
+    def profile_bytes(self, digest: bytes) -> bytes | None:
+        """Give the bytes of a chain profile."""
+        row = self._one("SELECT text FROM profiles WHERE digest = ?", digest)
+        return row[0] if row else None
+
     def put_card(self, card: Card) -> None:
         """Keep a card."""
         self._run(_PUT_CARD, *(getattr(card, name) for name in _CARD))
@@ -203,6 +216,16 @@ class Index:
     def put_refusals(self, flood: Flood, count: int) -> None:
         """Keep a running count of refusals."""
         self._run("INSERT OR REPLACE INTO floods VALUES (?, ?, ?, ?)", *astuple(flood), count)
+
+    def put_profile(self, digest: bytes, text: bytes | None, seq: int) -> None:
+        """Keep a chain profile."""
+        self._run(
+            "INSERT INTO profiles VALUES (?, ?, ?) ON CONFLICT (digest) DO UPDATE "
+            "SET text = coalesce(excluded.text, text), seq = excluded.seq",
+            digest,
+            text,
+            seq,
+        )
 
     # Looking things up
 

@@ -7,12 +7,15 @@ they are written, and for a verifier afterwards.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
+from ledger import profile
 from ledger.codec import Record
-from ledger.errors import Malformed
+from ledger.errors import Malformed, ProposalInvalid
 
 
 class State(StrEnum):
@@ -53,6 +56,8 @@ class Card:
     `seq` is that of its `issued` record, `last` that of its last event other than `refused`.
     `not_after` and `grant_ttl` are seconds, `resolved_at` milliseconds; `approver` is the id of
     who decided, `response` the digest of what they answered. `state` is without the clock.
+    `profile` is the digest of the chain profile at its issue (spec §8.5); cards that ask for the
+    same call have the same `ask`.
     """
 
     hash: bytes
@@ -68,6 +73,8 @@ class Card:
     approver: str | None = None
     response: bytes | None = None
     outcome: str | None = None
+    profile: bytes | None = None
+    ask: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +109,12 @@ class Views(Protocol):
     def refusals(self, flood: Flood) -> int:
         """Give the running count of refusals."""
 
+    def profile(self) -> bytes | None:
+        """Give the digest of the newest chain profile, None if there is none (spec §8.5)."""
+
+    def profile_bytes(self, digest: bytes) -> bytes | None:
+        """Give the bytes of a chain profile, None if they are not in the chain."""
+
 
 class Fold(Views, Protocol):
     """Views that a fold can write."""
@@ -118,6 +131,9 @@ class Fold(Views, Protocol):
     def put_refusals(self, flood: Flood, count: int) -> None:
         """Keep the running count of refusals."""
 
+    def put_profile(self, digest: bytes, text: bytes | None, seq: int) -> None:
+        """Keep a chain profile, in force from the record after `seq` on."""
+
 
 class Memory:
     """Views in dictionaries."""
@@ -127,6 +143,8 @@ class Memory:
         self.cards: dict[bytes, Card] = {}
         self.steps: dict[bytes, Step] = {}
         self.floods: dict[Flood, int] = {}
+        self.profiles: dict[bytes, bytes] = {}
+        self.in_force: bytes | None = None
         self.reset: int | None = None
 
     def card(self, card: bytes) -> Card | None:
@@ -161,6 +179,20 @@ class Memory:
         """Keep the running count of refusals."""
         self.floods[flood] = count
 
+    def profile(self) -> bytes | None:
+        """Give the digest of the newest chain profile."""
+        return self.in_force
+
+    def profile_bytes(self, digest: bytes) -> bytes | None:
+        """Give the bytes of a chain profile."""
+        return self.profiles.get(digest)
+
+    def put_profile(self, digest: bytes, text: bytes | None, seq: int) -> None:
+        """Keep a chain profile."""
+        self.in_force = digest
+        if text is not None:
+            self.profiles[digest] = text
+
 
 def fold(views: Fold, record: Record) -> None:
     """Bring the views from before a record to after it (spec §6.1).
@@ -184,6 +216,8 @@ def fold(views: Fold, record: Record) -> None:
             views.put_refusals(flood_of(record), record.body["count"])
         case "clock_reset":
             views.put_reset(record.seq)
+        case "opened" | "configured":
+            _configured(views, record)
 
 
 def flood_of(record: Record) -> Flood:
@@ -260,6 +294,8 @@ def _issued(views: Fold, record: Record) -> None:
             grant_ttl=body.get("grant_ttl"),
             state=State.OPEN,
             last=record.seq,
+            profile=views.profile(),
+            ask=_ask(record),
         ),
     )
     views.put_step(task, Step(record.card, before.dispatched if before else None))
@@ -301,3 +337,24 @@ def _settled(views: Fold, record: Record) -> None:
     views.put_card(
         replace(_card(views, record), state=state, last=record.seq, outcome=outcome),
     )
+
+
+def _configured(views: Fold, record: Record) -> None:
+    digest, text = record.body.get("profile"), record.openings.get("profile")
+    if digest is None:
+        return
+    if text is not None:
+        try:
+            profile.parse(text)
+        except ProposalInvalid as error:
+            raise Malformed(f"profile: {error}") from error
+    views.put_profile(digest, text, record.seq)
+
+
+def _ask(record: Record) -> bytes | None:
+    """Give what is the same for all cards that ask for one call, None without an envelope."""
+    try:
+        action = json.loads(record.openings["envelope"])["action"]
+        return hashlib.sha256(f"{action['args_digest']}{action['tool_name']}".encode()).digest()
+    except (LookupError, TypeError, ValueError, RecursionError):
+        return None

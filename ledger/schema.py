@@ -1,4 +1,4 @@
-"""The closed schemas of envelopes, proposals and facts (spec §2.3, §2.6, §8).
+"""The closed schemas of envelopes, proposals, facts and profiles (spec §2.3, §2.6, §8).
 
 A schema is a function of a value and its place. Every error names the place as a
 JSON pointer. Values come from `ledger.jcs`, so their types are exact.
@@ -16,13 +16,15 @@ from ledger.jcs import JSON, MAX_INTEGER, pointer
 FORMAT: Final = "cardchain-card/1"
 MAX_TIME: Final = 253_402_300_799
 MAX_REASONING: Final = 2_000
+PROFILE_FORMAT: Final = "cardchain-profile/1"
+EVIDENCE_CLASSES: Final = ("none", "fired_rules", "selection", "whole_policy")
+ASSURANCES: Final = ("label", "authenticated")
 FACTS: Final = ("action", "subject", "preconditions", "approval_basis", "review_manifest")
 
 _Check: TypeAlias = Callable[[JSON, str], None]
 
 _HEX32 = re.compile("[0-9a-f]{64}")
 _POINTER = re.compile("(?:/(?:[^~/]|~[01])*)*", re.DOTALL)
-_NOT_SUPPORTED: Final = ("approval_basis", "review_manifest")
 _SET_BY_LEDGER: Final = frozenset({"format", "issued_at", "not_after", "args_digest", "effect_key"})
 
 
@@ -38,16 +40,19 @@ def check_envelope(document: JSON) -> None:
 
 
 def check_proposal(document: JSON) -> None:
-    """Refuse a document that is not a proposal that this version supports (spec §2.6)."""
-    _refuse_unsupported(document)
+    """Refuse a document that is not a proposal (spec §2.6)."""
     _PROPOSAL(document, "")
     _check_one_way(document)
 
 
 def check_facts(document: JSON) -> None:
-    """Refuse a document that is not a set of facts that this version supports (spec §2.6)."""
-    _refuse_unsupported(document)
+    """Refuse a document that is not a set of facts (spec §2.6)."""
     _FACTS(document, "")
+
+
+def check_profile(document: JSON) -> None:
+    """Refuse a document that is not a profile (spec §8.5)."""
+    _PROFILE(document, "")
 
 
 def _check_one_way(document: dict[str, JSON]) -> None:
@@ -62,13 +67,6 @@ def _check_one_way(document: dict[str, JSON]) -> None:
         raise ProposalInvalid("/rollback", "missing although hard_one_way is true")
     if not rollback["irreversible"]:
         raise ProposalInvalid("/rollback/irreversible", "false although hard_one_way is true")
-
-
-def _refuse_unsupported(document: JSON) -> None:
-    if type(document) is dict:
-        for name in _NOT_SUPPORTED:
-            if name in document:
-                raise ProposalInvalid(f"/{name}", "not supported by this version")
 
 
 def _found(value: JSON) -> str:
@@ -197,7 +195,7 @@ _BASIS: Final = _object(
     {
         "verdict": _NAME,
         "engine": _NAME,
-        "evidence_class": _word("none", "fired_rules", "selection", "whole_policy"),
+        "evidence_class": _word(*EVIDENCE_CLASSES),
         "profile": _HEX,
         "rules": _array(_object({"id": _NAME, "sha256": _HEX}, {}), 0, 1_024, None),
     },
@@ -235,7 +233,12 @@ _TERMS: Final = {
         {"card_hash": _HEX, "outcome": _word("succeeded", "failed", "unknown")}, {}
     ),
 }
-_OPTIONAL_FACTS: Final = {"subject": _SUBJECT, "preconditions": _PRECONDITIONS}
+_OPTIONAL_FACTS: Final = {
+    "subject": _SUBJECT,
+    "preconditions": _PRECONDITIONS,
+    "approval_basis": _BASIS,
+    "review_manifest": _MANIFEST,
+}
 
 _ENVELOPE: Final = _object(
     {
@@ -248,7 +251,7 @@ _ENVELOPE: Final = _object(
         "not_after": _TIME,
         "effect_key": _HEX,
     },
-    {**_TERMS, **_OPTIONAL_FACTS, "approval_basis": _BASIS, "review_manifest": _MANIFEST},
+    {**_TERMS, **_OPTIONAL_FACTS},
 )
 _PROPOSAL: Final = _object(
     {
@@ -261,3 +264,20 @@ _PROPOSAL: Final = _object(
     {**_TERMS, **_OPTIONAL_FACTS},
 )
 _FACTS: Final = _object({"action": _object(_ACTION, _ACTION_OPTIONAL)}, _OPTIONAL_FACTS)
+
+_POINTERS: Final = _array(_JSON_POINTER, 0, 64, lambda element: element)
+_FIXED: Final = _object({"tool_name": _NAME, "path": _JSON_POINTER}, {})
+_PROFILE: Final = _object(
+    {
+        "format": _word(PROFILE_FORMAT),
+        "minimum": _word(*EVIDENCE_CLASSES),
+        "required": _POINTERS,
+        "grant_ttl": _word("required", "optional"),
+        "self_approval": _word("allow", "deny"),
+        "assurance": _word(*ASSURANCES),
+        "fixed_parameters": _array(_FIXED, 0, 256, None),
+        "critical": _POINTERS,
+        "basis_drift": _word("review", "allow_if_allowed"),
+    },
+    {"id": _NAME, "version": _NAME},
+)

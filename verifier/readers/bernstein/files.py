@@ -176,9 +176,9 @@ def read_range(segment: Segment, start: int, end: int) -> bytes:
 
 def _stored(path: Path) -> Iterator[bytes]:
     """Give the bytes of a regular file as stored, in blocks."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
+        raise OSError(None, "not a regular file")
     with open(path, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise OSError(None, "not a regular file")
         while block := stream.read(_BLOCK):
             yield block
 

@@ -40,8 +40,6 @@ def issue(
     task = {"task": envelope.task_digest}
     openings = {"envelope": envelope.bytes}
     if reason := gate.issue(turn.views, turn.at, envelope):
-        if turn.views.card(envelope.card_hash) is not None:
-            return _unrecorded("issue", reason, turn, envelope)
         return _refuse(turn, "issue", reason, envelope.card_hash, task, openings)
     body = task | {"not_after": envelope.not_after} | _bound(shown)
     for name in ("grant_ttl", "supersedes"):
@@ -162,15 +160,6 @@ def _refuse(
     else:
         turn.views.put_refusals(flood, count)
     return Refused(at_gate, reason, count=count, record=record, pointers=pointers)
-
-
-def _unrecorded(at_gate: str, reason: str, turn: Turn, envelope: Envelope) -> Refused:
-    """Refuse to issue again, within its second, a card that is over.
-
-    A refusal at this gate must not name a card that was issued, so none can be recorded.
-    """
-    count = turn.views.refusals(Flood(at_gate, reason, envelope.task_digest))
-    return Refused(at_gate, reason, count=count, record=None)
 
 
 def _with_envelope(turn: Turn, card: Card, kept: Openings) -> dict[str, bytes]:

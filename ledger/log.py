@@ -6,7 +6,6 @@ lets go of the lock, and returns only when everything that the answer rests on i
 
 from __future__ import annotations
 
-import hmac
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -14,13 +13,12 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from ledger.chain import Key, authentic, rekey_proof, seal
+from ledger.chain import Key, seal
 from ledger.codec import ZERO, Event, Record, decode, next_length
 from ledger.errors import (
     BrokenLedger,
     ClockWentBack,
     Copied,
-    KeyMissing,
     Malformed,
     RolledBack,
     StoreFailed,
@@ -28,8 +26,9 @@ from ledger.errors import (
 from ledger.head import Head, HeadFile
 from ledger.index import Covered, Index, IndexContradicts
 from ledger.keys import KeyRing
-from ledger.projection import Card, State, fold
-from ledger.store.contract import ORIGIN, Position, Store, Stored, Tail
+from ledger.projection import Card, State
+from ledger.replay import Replay, Unsound
+from ledger.store.contract import ORIGIN, Position, Store, Tail
 
 T = TypeVar("T")
 
@@ -37,10 +36,6 @@ HELD_MS: Final = 5_000
 """How far the clock may go back before the ledger refuses, in milliseconds (spec §5)."""
 
 _PROGRESS_EVERY: Final = 1_000
-
-
-class Unsound(Exception):
-    """A stored record is not the whole, linked and tagged one that must follow."""
 
 
 class Log:
@@ -69,8 +64,7 @@ class Log:
         self.clock = clock
         self.warnings: list[str] = []
         self._state = state
-        self._find_keys = find_keys
-        self.use_keys(find_keys())
+        self.replay = Replay(chain, store, find_keys)
         self._head = HeadFile(state / "head", path)
         self._progress = progress
         self._adopt = adopt
@@ -150,7 +144,9 @@ class Log:
         event = Event(self.chain, 0, ZERO, self.clock(), "opened", None, body)
         record = seal(event, key)
         with self._mutex, self._held() as tail:
-            covered = self._cover(tail.append(ORIGIN, record.raw), record, key.kid)
+            covered = self.replay.cover(
+                self.index, tail.append(ORIGIN, record.raw), record, key.kid
+            )
         self._answer_for(covered)
         self._seen = True
         return record
@@ -195,7 +191,7 @@ class Log:
         with closing(tail.read(covered.end if covered else ORIGIN)) as following:
             for stored in following:
                 try:
-                    covered = self._take(stored, covered)
+                    covered = self.replay.take(self.index, stored, covered)
                 except Unsound as error:
                     if covered is None:
                         raise BrokenLedger(self.store.place(0), 0, 0, str(error)) from error
@@ -206,72 +202,21 @@ class Log:
             raise BrokenLedger(self.store.place(0), 0, 0, "no whole record")
         return covered, ""
 
-    def _take(self, stored: Stored, covered: Covered | None) -> Covered:
-        """Check one record against the one before it, and fold it into the views."""
-        record = self._sound(stored, covered)
-        position = stored.position
-        if covered is not None and (record.at < covered.at) != (record.kind == "clock_reset"):
-            raise self._broken(position, f"at is {record.at}, after {covered.at}")
-        if (record.kind == "opened") != (position.seq == 0):
-            raise self._broken(position, f"{record.kind} at seq {position.seq}")
-        kid = self._rekeyed(record, position) if record.kind == "rekeyed" else record.kid
-        return self._cover(stored, record, kid)
-
-    def _sound(self, stored: Stored, covered: Covered | None) -> Record:
-        seq = stored.position.seq
-        try:
-            record = decode(stored.data)
-        except Malformed as error:
-            raise Unsound(error.reason) from error
-        if record.chain != self.chain:
-            raise Unsound(f"chain {record.chain.hex()}, expected {self.chain.hex()}")
-        if record.seq != seq:
-            raise Unsound(f"seq {record.seq}, expected {seq}")
-        if record.prev != (covered.digest if covered else ZERO):
-            raise Unsound("prev is not the chain digest of the record before")
-        if covered is not None and record.kid != covered.kid:
-            raise Unsound(f"kid {record.kid.hex()}, expected {covered.kid.hex()}")
-        if not authentic(record, self.key(record.kid)):
-            raise Unsound("the tag does not hold under the key")
-        return record
-
-    def _rekeyed(self, record: Record, position: Position) -> bytes:
-        """Give the kid that a `rekeyed` record puts in force, if it may (spec §4.2)."""
-        kid: bytes = record.body["kid"]
-        if self.index.was_in_force(kid) or kid == record.kid:
-            raise self._broken(position, f"kid {kid.hex()} was in force before")
-        proof = rekey_proof(self.key(kid), seq=record.seq, prev=record.prev, old_kid=record.kid)
-        if not hmac.compare_digest(proof, record.body["proof"]):
-            raise self._broken(position, "the proof of the new key does not hold")
-        return kid
-
-    def _cover(self, stored: Stored, record: Record, kid: bytes) -> Covered:
-        """Fold a record into the views; `kid` is in force from the next record on."""
-        if (pin := self._pins.get(record.seq)) is not None and pin != record.digest:
-            raise self._broken(stored.position, "not the record that a key file pins")
-        try:
-            fold(self.index, record)
-        except Malformed as error:
-            raise self._broken(stored.position, error.reason) from error
-        if record.seq == 0 or kid != record.kid:
-            self.index.put_kid(kid)
-        return self.index.cover(stored, record, kid)
-
     def _rest(self, tail: Tail, covered: Covered, why: str) -> bytes:
         try:
             return tail.rest(covered.end)
         except BrokenLedger as error:
             if why:
-                raise self._broken(covered.end, why) from error
+                raise self.replay.broken(covered.end, why) from error
             raise
 
     def _require_torn(self, rest: bytes, covered: Covered, why: str) -> None:
         """Refuse bytes that no crash can have left (spec §7.4)."""
         head = self._head.read()
         if head is None and (why or not _is_prefix(rest)):
-            raise self._broken(covered.end, why or "bytes that are no record")
+            raise self.replay.broken(covered.end, why or "bytes that are no record")
         if head is not None and covered.position.seq < head.seq:
-            raise self._broken(covered.end, why or "bytes that are no record")
+            raise self.replay.broken(covered.end, why or "bytes that are no record")
 
     def _remember(self, head: Head | None, covered: Covered) -> None:
         """Hold the ledger against what this host remembers of it."""
@@ -321,57 +266,10 @@ class Log:
         """Seal an event, write it, and fold it: every record but the first goes this way."""
         end = covered.end
         event = Event(self.chain, end.seq, covered.digest, at, kind, card, body, openings)
-        record = seal(event, self.key(covered.kid))
+        record = seal(event, self.replay.key(covered.kid))
         stored = tail.append(end, record.raw)
         kid = body["kid"] if kind == "rekeyed" else covered.kid
-        return record, self._cover(stored, record, kid)
-
-    def key(self, kid: bytes) -> Key:
-        """Give the key of a kid, looking again for one that another process made."""
-        try:
-            return self._ring.find(kid)
-        except KeyMissing:
-            self.use_keys(self._find_keys())
-        return self._ring.find(kid)
-
-    def use_keys(self, ring: KeyRing) -> None:
-        """Take the keys of this chain, and the records that they pin."""
-        self._ring = ring
-        self._pins = {file.pin.seq: file.pin.digest for file in ring.files() if file.pin}
-
-    def _broken(self, position: Position, reason: str) -> BrokenLedger:
-        place = self.store.place(position.segment)
-        return BrokenLedger(place, position.offset, position.seq, reason)
-
-    # Reading
-
-    def read(self, position: Position) -> Record:
-        """Give the record at a position, checked under its key.
-
-        Raises:
-            IndexContradicts: There is none, or it does not hold.
-
-        """
-        raw = self.store.at(position)
-        if raw is None:
-            raise IndexContradicts(f"index: no record at seq {position.seq}")
-        try:
-            return self.checked(Stored(position, position, raw))
-        except BrokenLedger as error:
-            raise IndexContradicts(f"index: {error.reason}") from error
-
-    def checked(self, stored: Stored) -> Record:
-        """Give a stored record if its seq and tag are right, or raise `BrokenLedger`."""
-        position = stored.position
-        try:
-            record = decode(stored.data)
-        except Malformed as error:
-            raise self._broken(position, error.reason) from error
-        if record.chain != self.chain or record.seq != position.seq:
-            raise self._broken(position, f"seq {record.seq}, expected {position.seq}")
-        if not authentic(record, self.key(record.kid)):
-            raise self._broken(position, "the tag does not hold under the key")
-        return record
+        return record, self.replay.cover(self.index, stored, record, kid)
 
 
 class Turn:
@@ -427,14 +325,14 @@ class Turn:
     def record(self, card: bytes, seq: int) -> Record:
         """Give an event of a card, held against the record that the index points to."""
         position = self.views.event(card, seq)
-        record = self._log.read(position) if position else None
+        record = self._log.replay.read(position) if position else None
         if record is None or record.card != card:
             raise IndexContradicts(f"index: no event of card {card.hex()} at seq {seq}")
         return record
 
     def first(self) -> Record:
         """Give the `opened` record."""
-        return self._log.read(ORIGIN)
+        return self._log.replay.read(ORIGIN)
 
     def envelope(self, card: Card) -> bytes:
         """Give the envelope of a card, from its last event or the one that issued it."""

@@ -82,7 +82,7 @@ def records(log: Log, start: int, end: int) -> Iterator[Record]:
                 raise BrokenLedger(place, position.offset, position.seq, "no whole record")
             position = found.end
             if position.seq > start:
-                record = log.checked(found)
+                record = log.replay.checked(found)
                 if before is not None and record.prev != before:
                     place = log.store.place(found.position.segment)
                     reason = "prev is not the chain digest of the record before"

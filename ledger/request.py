@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from ledger.answers import CardStatus, IssuedCard, Opening, Ticket
+from ledger.answers import CardStatus, Evidence, IssuedCard, Opening, Ticket
 from ledger.errors import ProposalInvalid
 from ledger.hidden import blank, shown
 from ledger.kinds import MAX_OPENING
@@ -18,6 +18,7 @@ from ledger.kinds import MAX_OPENING
 Hash: TypeAlias = str | bytes | IssuedCard | Ticket | CardStatus
 """A card hash: 64 lower-case hexadecimal digits, 32 bytes, or a value of ours that has one."""
 
+ASSURANCES: Final = ("label", "authenticated")
 LINE_BYTES: Final = 256
 RUNTIME_MEMBERS: Final = ("name", "version", "run", "thread", "call", "trace")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -87,6 +88,30 @@ def person(name: str, value: str | None) -> str | None:
     return line(name, value)
 
 
+def approver(
+    who: str | None, assurance: str = "label", evidence: Evidence | None = None
+) -> dict[str, Any] | None:
+    """Give what a body says of who decided, None where nobody is named (spec §3.5).
+
+    Assurance `signed` is reserved (spec §8.3).
+    """
+    one_of("assurance", assurance, ASSURANCES)
+    if who is None:
+        return None
+    said: dict[str, Any] = {"id": who, "assurance": assurance}
+    if evidence is not None:
+        said["evidence"] = {
+            "type": line("evidence/type", evidence.type),
+            "digest": digest("evidence/digest", evidence.digest),
+        }
+    return said
+
+
+def given(**members: Any) -> dict[str, Any]:
+    """Give the members that are there."""
+    return {name: value for name, value in members.items() if value is not None}
+
+
 def text(name: str, value: str | None) -> Opening | None:
     """Give a text as an opening."""
     if value is None:
@@ -96,9 +121,9 @@ def text(name: str, value: str | None) -> Opening | None:
     return Opening(_utf8(name, value), media_type="text/plain; charset=utf-8")
 
 
-def openings(**given: Opening | None) -> dict[str, Opening]:
+def openings(**named_openings: Opening | None) -> dict[str, Opening]:
     """Give the openings that are there, each at most 1 MiB (spec §3.3)."""
-    found = {name: opening for name, opening in given.items() if opening is not None}
+    found = given(**named_openings)
     for name, opening in found.items():
         if not isinstance(opening, Opening) or not isinstance(opening.data, bytes):
             raise ProposalInvalid(name, f"expected an Opening of bytes, found {_found(opening)}")

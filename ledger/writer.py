@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from ledger import export, keys, lifecycle, reading, request
 from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
@@ -32,7 +32,6 @@ Paths = Iterable[str | os.PathLike[str]]
 SOFTWARE: Final = "cardchain 0.1.0"
 DECISIONS: Final = ("approve", "reject")
 OUTCOMES: Final = ("succeeded", "failed", "unknown")
-ASSURANCES: Final = ("label", "authenticated")
 WITHDRAWALS: Final = ("revoked", "cancelled")
 RESETS: Final = ("clock_fixed", "restored", "other")
 
@@ -194,12 +193,12 @@ class Ledger:
             Refused: The decision does not count; the card stays as it was.
 
         """
-        who = _approver(request.person("approver", approver), assurance, evidence)
+        who = request.approver(request.person("approver", approver), assurance, evidence)
         asked = {
             "echo": request.card_hash("echo", echo),
             "decision": request.one_of("decision", decision, DECISIONS),
             "channel": request.line("channel", channel),
-            **_given(
+            **request.given(
                 target=None if target is None else request.card_hash("target", target),
                 approver=who,
             ),
@@ -228,9 +227,9 @@ class Ledger:
         who = request.person("by", by)
         asked = {
             "echo": request.card_hash("echo", echo),
-            **_given(
+            **request.given(
                 target=None if target is None else request.card_hash("target", target),
-                approver=_approver(who, "label", None),
+                approver=request.approver(who),
                 channel=None if channel is None else request.line("channel", channel),
             ),
         }
@@ -269,7 +268,7 @@ class Ledger:
         target = request.card_hash("card", card)
         said = {
             "outcome": request.one_of("outcome", outcome, OUTCOMES),
-            **_given(
+            **request.given(
                 by=None if by is None else request.named("by", by),
                 receipt_digest=None
                 if receipt_digest is None
@@ -393,21 +392,3 @@ def _chain_of(store: FileStore) -> bytes:
         return decode(raw).chain
     except Malformed as error:
         raise BrokenLedger(store.place(0), 0, 0, error.reason) from error
-
-
-def _approver(who: str | None, assurance: str, evidence: Evidence | None) -> dict[str, Any] | None:
-    """Give what a body says of who decided; `signed` is reserved (spec §8.3)."""
-    request.one_of("assurance", assurance, ASSURANCES)
-    if who is None:
-        return None
-    approver: dict[str, Any] = {"id": who, "assurance": assurance}
-    if evidence is not None:
-        approver["evidence"] = {
-            "type": request.line("evidence/type", evidence.type),
-            "digest": request.digest("evidence/digest", evidence.digest),
-        }
-    return approver
-
-
-def _given(**members: Any) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if value is not None}

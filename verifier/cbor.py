@@ -39,6 +39,19 @@ def head(major: int, value: int) -> bytes:
     raise ValueError(f"integer over 64 bits: {value}")
 
 
+def uint(value: int) -> bytes:
+    """Encode an unsigned integer; quicker than `head` for the sizes that are common."""
+    if value < 24:
+        return bytes((value,))
+    if value < 256:
+        return b"\x18" + value.to_bytes(1, "big")
+    if value < 65536:
+        return b"\x19" + value.to_bytes(2, "big")
+    if value < 1 << 32:
+        return b"\x1a" + value.to_bytes(4, "big")
+    return b"\x1b" + value.to_bytes(8, "big")
+
+
 def text(value: str) -> bytes:
     """Encode a text string."""
     data = value.encode()

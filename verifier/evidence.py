@@ -114,6 +114,10 @@ class Evidence:
                 return None
         return self._document if type(self._document) is dict else None
 
+    def keep(self, document: dict[str, Any]) -> None:
+        """Keep the value of the envelope, which was read already."""
+        self._document = document
+
     def mac_input(self) -> bytes:
         """Give ToBeMaced, the bytes that the tag covers (spec §3.1)."""
         return MAC_HEAD + PROTECTED_HEAD + self.kid + b"\x40" + self.payload_item

@@ -1,24 +1,20 @@
 """The fused loop over records that are plainly right.
 
-It may only accept: it never makes a finding. Where it cannot accept, it leaves the record to the
-table of checks. It proves the rows named in `PROVES` and, for the common events, those of the
-lifecycle; what it did not prove of a record is judged by the remaining rows.
+It may only accept: it never makes a finding. What a sound record must say is known before it is
+read, so most of it is checked by comparing bytes: equal bytes are in the one deterministic form and
+have the right values. What the loop does not accept it leaves to the table of checks.
 """
 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
-from verifier import cbor, jcs
+from verifier import cbor, jcs, plain
 from verifier.cards import (
     APPROVED,
     DISPATCHED,
     JUDGED,
-    NOT_LATEST,
-    RESOLVED,
-    SETTLED,
-    WITHDRAWN,
+    Cards,
 )
 from verifier.envelope import is_well_formed, repeats_problem
 from verifier.escape import is_blank
@@ -26,7 +22,7 @@ from verifier.evidence import MAC_HEAD, PROTECTED_END, PROTECTED_HEAD, Evidence
 from verifier.framing import Frames
 from verifier.keys import Hmac
 from verifier.replay import Replay
-from verifier.shape import CARD_KINDS, bindings, body_problem
+from verifier.shape import CARD_KINDS, bindings, body_problem, is_runtime, openings_problem
 from verifier.spec import (
     DIGEST_SIZE,
     HEADER,
@@ -37,13 +33,20 @@ from verifier.spec import (
     MAX_RECORD,
     VERSION,
 )
-from verifier.state import State
 
 _KINDS = {cbor.text(kind): kind for kind in (*CARD_KINDS, "refused")}
 _ENVELOPE = b"\xa1\x68envelope\x59"  # no other opening, and one of 256 to 65535 bytes
-_DIGEST_HEAD = b"\x58\x20"
-_OVER = RESOLVED | WITHDRAWN | NOT_LATEST | DISPATCHED | SETTLED
-_NEEDS_TABLE = ("supersedes", "prior_attempt", "approval_basis", "review_manifest")
+_DIGEST = b"\x58\x20"
+_OF = b"\x62of"
+_ECHO = b"\x64echo\x58\x20"
+_REBUILT = b"\x67rebuilt\x58\x20"
+_TARGET = b"\x66target\x58\x20"
+_TASK = b"\x64task\x58\x20"
+_OUTCOMES = {
+    b"\x67outcome" + cbor.text(outcome): outcome for outcome in ("succeeded", "failed", "unknown")
+}
+_DISPATCHED = APPROVED | DISPATCHED
+_MAX_DECISIONS = 4096
 
 
 def advance(frames: Frames, replay: Replay) -> bool:
@@ -61,7 +64,7 @@ def advance(frames: Frames, replay: Replay) -> bool:
     try:
         return _advance(frames, replay, hmac) and not state.disturbed
     except IndexError:
-        return False
+        return False  # the buffer ends inside a record
     except (cbor.NotDeterministic, jcs.JsonRefused):
         return not state.disturbed
 
@@ -74,8 +77,10 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
     inner_keyed.update(MAC_HEAD + PROTECTED_HEAD + begin[len(HEADER) :] + b"\x40")
     outer_keyed = hmac.outer
     bare_begun = hashlib.sha256(b"\x00" + begin + b"\xa0")
-    decode_item, head_of = cbor.decode_item, cbor.head
-    buffer = frames.buffer
+    sha256, decode_item, uint, accept = hashlib.sha256, cbor.decode_item, cbor.uint, replay.accept
+    buffer, size = frames.buffer, len(frames.buffer)
+    folds = _Folds(state.cards, state.sure_from)
+    numbers = state.cards.numbers
 
     while True:
         pos = frames.pos
@@ -88,7 +93,7 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
             first = at_payload + len(_ENVELOPE) + 2
             length = buffer[first - 2] << 8 | buffer[first - 1]
             at_payload = first + length
-            opened = buffer[first:at_payload]
+            envelope = buffer[first:at_payload]
             if length < 256:
                 return True
         else:
@@ -97,20 +102,18 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
         # where payload and tag stand
         head = buffer[at_payload]
         if head == 0x59:
-            at_items = at_payload + 3
-            at_tag = at_items + (buffer[at_payload + 1] << 8 | buffer[at_payload + 2])
+            at = at_payload + 3
+            at_tag = at + (buffer[at_payload + 1] << 8 | buffer[at_payload + 2])
         elif head == 0x58:
-            at_items = at_payload + 2
-            at_tag = at_items + buffer[at_payload + 1]
+            at = at_payload + 2
+            at_tag = at + buffer[at_payload + 1]
         else:
             return False
-        at_mac = at_tag + 2
-        end = at_mac + DIGEST_SIZE
-        if end > len(buffer):
+        end = at_tag + len(_DIGEST) + DIGEST_SIZE
+        if end > size:
             return False
         if (
-            at_tag - at_items < (256 if head == 0x59 else 24)
-            or buffer[at_tag:at_mac] != _DIGEST_HEAD
+            at_tag - at < (256 if head == 0x59 else 24)
             or end - at_payload + PROTECTED_END + 1 > MAX_BARE
             or end - pos > MAX_RECORD
         ):
@@ -118,20 +121,20 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
 
         # version, chain, seq and prev in one comparison; then the tag
         seq = state.expected_seq or 0
-        expected = payload_begin + head_of(0, seq) + _DIGEST_HEAD + state.prev
-        at = at_items + len(expected)
-        if buffer[at_items:at] != expected:
+        expected = payload_begin + uint(seq) + _DIGEST + state.prev
+        if not buffer.startswith(expected, at):
             return True
         inner = inner_keyed.copy()
         inner.update(buffer[at_payload:at_tag])
         outer = outer_keyed.copy()
         outer.update(inner.digest())
-        if outer.digest() != buffer[at_mac:end]:
+        if buffer[at_tag:end] != _DIGEST + outer.digest():
             return True
         bare = bare_begun.copy()
         bare.update(buffer[at_payload:end])
 
-        # at, kind, card, body, and what the openings are bound by
+        # at, kind and card
+        at += len(expected)
         now, at = decode_item(buffer, at, 1)
         at_card = at + 1 + (buffer[at] & 31)
         kind = _KINDS.get(buffer[at:at_card])
@@ -139,94 +142,156 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
             return False
         if type(now) is not int or not (state.at or 0) <= now <= MAX_INTEGER:
             return True
-        card, at = decode_item(buffer, at_card, 1)
-        body, at = decode_item(buffer, at, 1)
-        if at != at_tag or type(body) is not dict or body_problem(kind, card, body):
-            return True
-        if openings is None:
-            openings = {"envelope": opened}
-        bound = bindings(kind, card, body)
-        if not _openings_hold(openings, bound):
-            return True
+        at = at_card + len(_DIGEST)
+        card = buffer[at : at + DIGEST_SIZE]
 
-        # the envelope, once for each card; then the state of the card
-        document = None
-        if "envelope" in openings and (
-            kind == "issued" or not state.cards.is_judged(card) or body.get("gate") == "issue"
-        ):
-            document, encode = jcs.canonical(openings["envelope"])
-            if not is_well_formed(document, encode) or repeats_problem(kind, body, now, document):
+        # a card's event with no other opening, by the bytes that its body must have
+        if openings is None and buffer.startswith(_DIGEST, at_card):
+            if sha256(envelope).digest() != card:
                 return True
-        digest = bare.digest()
-        if len(openings) == len(bound) and _fold(state, kind, card, seq, now, body, document):
-            replay.accept(kind, seq, now, digest)
-        else:
-            record = Evidence(frames.file, frames.offset, buffer[pos:end])
-            record.version, record.chain, record.prev = VERSION, state.chain, state.prev
-            record.kid, record.digest, record.seq, record.at = begin[-KID_SIZE:], digest, seq, now
-            record.kind, record.card, record.body = kind, card, body
-            record.openings, record.bound = openings, bound
-            replay.take(record, proven=True)
-            if state.link_explained:
+            body = buffer[at + DIGEST_SIZE : at_tag]
+            number = numbers.get(card)
+            if number is None:
+                folded = kind == "issued" and folds.issued(card, seq, now, body, envelope)
+            else:
+                folded = folds.event(kind, number, card, seq, now, body)
+            if folded:
+                accept(kind, seq, now, bare.digest())
                 frames.pos = end
-                return False
+                continue
+
+        record = Evidence(frames.file, frames.offset, buffer[pos:end])
+        record.openings = {"envelope": envelope} if openings is None else openings
+        record.kind, record.seq, record.at = kind, seq, now
+        if not _is_proven(record, at_card - pos, at_tag - pos, state.cards):
+            return True
+        record.version, record.chain, record.prev = VERSION, state.chain, state.prev
+        record.kid, record.digest = begin[-KID_SIZE:], bare.digest()
         frames.pos = end
+        replay.take(record, proven=True)
+        if state.link_explained:
+            return False
 
 
-def _openings_hold(openings: Any, bound: dict[str, bytes]) -> bool:
-    if type(openings) is not dict:
+def _is_proven(record: Evidence, at_card: int, at_tag: int, cards: Cards) -> bool:
+    """Read card and body of a record; say whether all holds that its own bytes can show."""
+    kind = record.kind or ""
+    card, at = cbor.decode_item(record.data, at_card, 1)
+    body, at = cbor.decode_item(record.data, at, 1)
+    if at != at_tag or type(body) is not dict or body_problem(kind, card, body):
         return False
-    for name, value in openings.items():
-        if type(value) is not bytes or len(value) > MAX_OPENING:
+    record.card, record.body, record.bound = card, body, bindings(kind, card, body)
+    if openings_problem(record.openings, record.bound):
+        return False
+    for name, value in record.openings.items():
+        if len(value) > MAX_OPENING or hashlib.sha256(value).digest() != record.bound[name]:
             return False
-        if hashlib.sha256(value).digest() != bound.get(name):
-            return False
-    return True
-
-
-def _fold(
-    state: State,
-    kind: str,
-    card: bytes,
-    seq: int,
-    now: int,
-    body: dict[str, Any],
-    document: dict[str, Any] | None,
-) -> bool:
-    """Fold in an event that plainly keeps the rules of the lifecycle; False to ask the table."""
-    cards = state.cards
-    number = cards.numbers.get(card)
-    if kind == "issued":
-        task = body["task"]
-        if number is not None or document is None or task in cards.steps:
-            return False
-        if any(name in document for name in _NEEDS_TABLE):
-            return False
-        cards.issue(card, seq, task, body["not_after"], body.get("grant_ttl"))
-        cards.flags[-1] |= JUDGED
+    if record.envelope is None:
         return True
-    if number is None or number < state.sure_from or body.get("of") != cards.last[number]:
+    if kind != "issued" and body.get("gate") != "issue" and cards.is_judged(card):
+        return True
+    document, encode = jcs.canonical(record.envelope)
+    if not is_well_formed(document, encode):
         return False
-    flags = cards.flags[number]
-    if kind == "settled":
-        if flags & (DISPATCHED | SETTLED) != DISPATCHED:
+    record.keep(document)
+    return not repeats_problem(kind, body, record.at or 0, document)
+
+
+class _Folds:
+    """Accepts the common events of cards by their bytes, and folds them in.
+
+    Each method gives False where it does not accept; nothing is folded in then.
+    """
+
+    __slots__ = ("cards", "decisions", "sure_from")
+
+    def __init__(self, cards: Cards, sure_from: int) -> None:
+        self.cards = cards
+        self.sure_from = sure_from
+        self.decisions: dict[tuple[int, bool, bytes], str | None] = {}
+
+    def issued(self, card: bytes, seq: int, now: int, body: bytes, envelope: bytes) -> bool:
+        """Accept the first card of a step."""
+        found = plain.read(envelope)
+        if found is None or found.issued_at != now // 1000 or found.task_digest in self.cards.steps:
             return False
-        cards.settle(number, seq, body["outcome"])
-    elif cards.over(number, now):
+        begin = _TASK + found.task_digest
+        rest = b"\x69not_after" + cbor.uint(found.not_after)
+        count = 0xA2
+        if found.grant_ttl is not None:
+            rest = b"\x69grant_ttl" + cbor.uint(found.grant_ttl) + rest
+            count = 0xA3
+        if body[1:] == begin + rest:
+            if body[0] != count:
+                return False
+        elif body[0] != count + 1 or not _has_runtime(body, begin, rest):
+            return False
+        self.cards.issue(card, seq, found.task_digest, found.not_after, found.grant_ttl)
+        self.cards.flags[-1] |= JUDGED
+        return True
+
+    def event(self, kind: str, number: int, card: bytes, seq: int, now: int, body: bytes) -> bool:
+        """Accept a decision, dispatch or outcome in its time and order."""
+        cards = self.cards
+        flags = cards.flags[number] ^ JUDGED
+        if number < self.sure_from or flags & JUDGED:
+            return False
+        of = _OF + cbor.uint(cards.last[number])
+        if kind == "settled":
+            outcome = _OUTCOMES.get(body[1 + len(of) :])
+            if outcome is None or body[: 1 + len(of)] != b"\xa2" + of or flags != _DISPATCHED:
+                return False
+            cards.settle(number, seq, outcome)
+            return True
+        if cards.over(number, now):
+            return False
+        if kind == "resolved":
+            decision = None if flags else self._decision(body, of + _ECHO + card, card)
+            if decision is None:
+                return False
+            cards.resolve(number, seq, now, decision)
+            return True
+        if kind == "dispatched" and flags == APPROVED and body == b"\xa2" + of + _REBUILT + card:
+            cards.dispatch(number, seq)
+            return True
         return False
-    elif kind == "resolved":
-        approver = body["approver"]
-        if flags & _OVER or body["echo"] != card or body.get("target", card) != card:
-            return False
-        if approver["assurance"] == "signed" or is_blank(approver["id"]):
-            return False
-        cards.resolve(number, seq, now, body["decision"])
-    elif kind == "dispatched":
-        if flags & (_OVER ^ APPROVED) or not flags & APPROVED or body["rebuilt"] != card:
-            return False
-        cards.dispatch(number, seq)
-    else:
+
+    def _decision(self, body: bytes, begin: bytes, card: bytes) -> str | None:
+        """Give the decision of a body that begins as it must, else None.
+
+        What follows is the same for many cards, so it is read once.
+        """
+        if not body.startswith(begin, 1):
+            return None
+        targeted = body.startswith(_TARGET + card, 1 + len(begin))
+        rest = body[1 + len(begin) + (len(_TARGET) + DIGEST_SIZE if targeted else 0) :]
+        key = body[0], targeted, rest
+        known = self.decisions.get(key)
+        if known is None:
+            known = _read_decision(body, card)
+            if len(self.decisions) >= _MAX_DECISIONS:
+                self.decisions.clear()
+            self.decisions[key] = known
+        return known
+
+
+def _read_decision(body: bytes, card: bytes) -> str | None:
+    value, end = cbor.decode_item(body, 0, 1)
+    if end != len(body) or type(value) is not dict or body_problem("resolved", card, value):
+        return None
+    approver = value["approver"]
+    if approver["assurance"] == "signed" or is_blank(approver["id"]):
+        return None
+    if value.get("target", card) != card or len(bindings("resolved", card, value)) > 1:
+        return None
+    decision: str = value["decision"]
+    return decision
+
+
+def _has_runtime(body: bytes, begin: bytes, rest: bytes) -> bool:
+    """Say whether a body is its known beginning and rest, with a runtime between them."""
+    begin += b"\x67runtime"
+    if not body.startswith(begin, 1) or not body.endswith(rest):
         return False
-    if document is not None:
-        cards.flags[number] |= JUDGED
-    return True
+    runtime, end = cbor.decode_item(body, 1 + len(begin), 2)
+    return end == len(body) - len(rest) and is_runtime(runtime)

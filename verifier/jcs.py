@@ -1,15 +1,15 @@
 """JSON at the strict boundary (spec §2.1) and its canonical form, RFC 8785 (spec §2.2).
 
-`parse` and `encode` are the judge. `canonical` gives the same answer for canonical bytes at the
-speed of the C scanner, where its answer is provably that of the judge.
+`parse` and `encode` are the judge. `canonical` and `plain_end` give the same answer at the speed of
+the C scanner, where their answer is provably that of the judge.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from json import JSONDecoder, JSONEncoder
-from json.encoder import encode_basestring  # type: ignore[attr-defined,unused-ignore]
+from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
 from typing import Any, NoReturn
 
 from verifier.spec import MAX_DEPTH, MAX_DOCUMENT, MAX_INTEGER
@@ -283,40 +283,66 @@ def _small_integer(spelling: str) -> int:
 
 _decode = JSONDecoder(
     parse_float=_needs_judge, parse_int=_small_integer, parse_constant=_needs_judge
-).decode
-_dumps = JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
-).encode
+).raw_decode
 quote = encode_basestring
+
+
+def _chunks_maker() -> Callable[[Any, int], Iterable[str]]:
+    """Give the encoder that `JSONEncoder.encode` makes anew for each call, made once."""
+    if c_make_encoder is None:
+        encoder = JSONEncoder(
+            sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
+        )
+        return lambda value, _level: encoder.encode(value)
+    chunks: Callable[[Any, int], Iterable[str]] = c_make_encoder(
+        None, None, encode_basestring, None, ":", ",", True, False, True
+    )
+    return chunks
+
+
+_chunks = _chunks_maker()
 
 
 def canonical(data: bytes) -> tuple[Any, Encode]:
     """Give the value of a document in canonical form, and an encoder for parts of it.
 
     Raises JsonRefused if the document is not canonical.
+    """
+    found = _plain(data, 0)
+    if found is not None and found[1] == len(data):
+        return found[0], _encode_plain
+    return judged(data), encode
+
+
+def plain_end(data: bytes, start: int) -> int | None:
+    """Give the end of the value at `start` if it is plainly in canonical form, else None."""
+    found = _plain(data, start)
+    return None if found is None else found[1]
+
+
+def _plain(data: bytes, start: int) -> tuple[Any, int] | None:
+    """Give the value at `start` and its end, if it is plainly in canonical form.
 
     The C scanner and encoder decide only where they agree with RFC 8785: no float, integers of at
     most 15 digits, at most 64 brackets, and no name beyond U+FFFF, so that names sort by code
     point as by UTF-16. Then equal bytes show that there is no repeated name, no white space, no
-    other escape and no other order. Everything else goes to the judge.
+    other escape and no other order. None says nothing: the judge decides.
     """
+    if len(data) > MAX_DOCUMENT or data.count(b"{") + data.count(b"[") > MAX_DEPTH:
+        return None
     try:
         source = data.decode()
-        if (
-            len(data) <= MAX_DOCUMENT
-            and data.count(b"{") + data.count(b"[") <= MAX_DEPTH
-            and (source.isascii() or not any(lead in data for lead in _ASTRAL))
-        ):
-            value = _decode(source)
-            if _dumps(value) == source:
-                return value, _encode_plain
+        if not source.isascii() and any(lead in data for lead in _ASTRAL):
+            return None
+        value = _decode(source, start)[0]
+        again = _encode_plain(value)
     except (_NeedsJudge, ValueError):
-        pass
-    return judged(data), encode
+        return None
+    return (value, start + len(again)) if data.startswith(again, start) else None
 
 
 def _encode_plain(value: Any) -> bytes:
-    return _dumps(value).encode()
+    return "".join(_chunks(value, 0)).encode()
 
 
 _ASTRAL = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")

@@ -65,7 +65,7 @@ _OPENING = _map_of(
         "truncated": (_is_bool, False),
     }
 )
-_RUNTIME = _map_of(
+is_runtime = _map_of(
     {
         "name": (_is_line, True),
         "version": (_is_line, False),
@@ -103,7 +103,7 @@ BODIES: Mapping[str, Members] = {
         "grant_ttl": (_is_uint, False),
         "supersedes": (_is_h32, False),
         "presented": (_OPENING, False),
-        "runtime": (_RUNTIME, False),
+        "runtime": (is_runtime, False),
     },
     "resolved": {
         "of": (_is_uint, True),

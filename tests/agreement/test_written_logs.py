@@ -177,12 +177,14 @@ LIFE: list[Act] = [
     (Host.settle, "", 2 * 1 + 1, True),
     (Host.issue, "again", 1, True),
     *[(Host.decide, "nobody", 3, True)] * 40,
+    (Host.decide, "no", 5, False),
+    (Host.issue, "again", 2, False),
 ]
 
 
 @given(program=acts)
 @example(program=LIFE)
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=35, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_whatever_is_written_verifies(program: list[Act]) -> None:
     with host() as made:
         for act, text, number, flag in program:

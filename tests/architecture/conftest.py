@@ -18,6 +18,7 @@ VARYING = {
     "SECOND": r"\b\d{10}\b",
     "DURATION": r"\b\d+\.\d seconds",
     "SIZE": r"\b\d+ (?:MiB|bytes)",
+    "FILES": r"(?<=file system: )[\w.]+",
 }
 PATTERN = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in VARYING.items()))
 BLOCK = re.compile(
@@ -32,7 +33,7 @@ class Examples:
     other than 0 is the line `[exit status N]`, and a line `...` stands for any lines.
     Digests and times vary: one that was shown before stands for what it was in this run.
     A `json` or `python` block after a file name is written to that file, and any
-    `python` block is run.
+    `python` block is run; what it prints is not shown.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -53,7 +54,8 @@ class Examples:
             if block["kind"] == "python":
                 name = block["file"] or "example.py"
                 (self.folder / name).write_text(block["body"])
-                yield name, [], self.shell(f"{sys.executable} {name}")
+                printed = self.shell(f"{sys.executable} {name}")
+                yield name, [], printed if printed[-1:] == ["[exit status 1]"] else []
             if block["kind"] == "console":
                 yield from self.console(block["body"])
 
@@ -84,13 +86,22 @@ class Examples:
 
     def aligned(self, shown: list[str], printed: list[str]) -> tuple[list[str], list[str]]:
         """Give both without what varies and what `...` leaves out, and remember the digests."""
-        if "..." in shown:
-            place, behind = shown.index("..."), len(shown) - shown.index("...") - 1
-            printed = [*printed[:place], "...", *printed[max(place, len(printed) - behind) :]]
+        printed = self.elided(shown, printed)
         for old, new in zip(shown, printed, strict=False):
             for a, b in zip(PATTERN.finditer(old), PATTERN.finditer(new), strict=False):
                 self.real.setdefault(a[0], b[0])
         return [self.fixed(line) for line in shown], [self.fixed(line) for line in printed]
+
+    def elided(self, shown: list[str], printed: list[str]) -> list[str]:
+        """Give the printed lines with `...` in place of those that are not shown."""
+        kept: list[str] = []
+        rest = printed
+        for line in shown:
+            if kept[-1:] == ["..."]:
+                places = [n for n, new in enumerate(rest) if self.fixed(new) == self.fixed(line)]
+                rest = rest[places[0] :] if places else rest
+            kept, rest = ([*kept, "..."], rest) if line == "..." else (kept + rest[:1], rest[1:])
+        return kept if shown[-1:] == ["..."] else kept + rest
 
     @staticmethod
     def fixed(line: str) -> str:

@@ -10,6 +10,7 @@ import click
 import pytest
 
 from ledger.cli import cli
+from verifier.cli import parser
 
 PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text("utf-8")
 
@@ -29,6 +30,12 @@ def commands() -> list[str]:
 def test_a_command_has_a_heading_and_its_help(command: str) -> None:
     assert f"\n## {command}\n" in PAGE
     assert f"\n$ {command} --help\n" in PAGE
+
+
+def test_the_options_of_the_verifier_are_told() -> None:
+    section = PAGE.split("\n## cardchain-verify\n")[1].split("\n## ")[0]
+    options = [string for action in parser()._actions for string in action.option_strings]
+    assert [option for option in options if f"`{option}`" not in section] == []
 
 
 def test_no_heading_names_a_command_that_is_gone() -> None:

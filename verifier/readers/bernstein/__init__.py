@@ -7,6 +7,7 @@ Only what the reader saw is claimed: RFC 3161 anchors, witness signatures and gr
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -78,7 +79,7 @@ class _Verification:
     def report(self) -> LogReport:
         """Verify and report."""
         folder = self._folder
-        files = segments(folder) if folder else _single(self._path)
+        files = self._files()
         self._marks = read_marks(folder, self._ring.keys) if folder else None
         for segment in files:
             self._segment(segment)
@@ -88,6 +89,15 @@ class _Verification:
         self._check_marks()
         self._check_end()
         return self._made()
+
+    def _files(self) -> list[Segment]:
+        try:
+            return segments(self._folder) if self._folder else _single(self._path)
+        except OSError as error:
+            self._walk.lost(
+                "bernstein.readable", "a readable folder", str(error.strerror), str(self._folder)
+            )
+            return []
 
     def _segment(self, segment: Segment) -> None:
         file = str(segment.path)
@@ -197,7 +207,7 @@ class _Verification:
             findings=findings.listed(),
             findings_total=findings.total,
             warnings=(*self._warnings, *_noted(walk)),
-            not_checked=self._not_checked(asked),
+            not_checked=self._not_checked(),
             counts=Counts(
                 records=walk.records,
                 kinds=tuple(sorted(walk.kinds.items())),
@@ -246,24 +256,20 @@ class _Verification:
             return "no hmac was given"
         return ""
 
-    def _not_checked(self, asked: bool) -> tuple[str, ...]:
+    def _not_checked(self) -> tuple[str, ...]:
         """List what this report does not show."""
         folder = self._folder
         listed = [
             "the state of the systems that the approvals were about, and who pressed the button",
             "the arguments behind args_digest: the log does not hold them",
         ]
-        if not asked:
-            listed.insert(
-                0,
-                "whether the log goes on after its last record: give --expect-head or "
-                "--expect-count",
-            )
         if folder:
             listed += [
-                text for name, text in _UNREAD.items() if (folder / "checkpoints" / name).exists()
+                text
+                for name, text in _UNREAD.items()
+                if os.path.exists(folder / "checkpoints" / name)
             ]
-            if (folder / "_archived").exists():
+            if os.path.exists(folder / "_archived"):
                 listed.append("files that an operator moved to _archived/")
         return tuple(listed)
 
@@ -271,7 +277,7 @@ class _Verification:
 def _single(path: str) -> list[Segment]:
     """A day file on its own is read as the whole log."""
     file = Path(path)
-    if not file.is_file():
+    if not os.path.isfile(file):
         return []
     archived = file.name.endswith(".gz")
     return [Segment(file, file.name.removesuffix(".gz"), archived)]

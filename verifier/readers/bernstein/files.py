@@ -67,7 +67,7 @@ def audit_folder(path: str) -> Path | None:
     """Give the folder that holds the day files for any of the paths a user may give."""
     given = Path(path)
     for folder in (given / ".sdd" / "audit", given / "audit", given):
-        if folder.is_dir() and (
+        if os.path.isdir(folder) and (
             folder.absolute().parts[-2:] == (".sdd", "audit") or _has_days(folder)
         ):
             return folder
@@ -79,17 +79,17 @@ def looks_like_log(path: str) -> bool:
     given = Path(path)
     if given.parts[-2:] == (".sdd", "audit") or given.name == ".sdd":
         return True
-    if given.is_file():
+    if os.path.isfile(given):
         return given.name.endswith((".jsonl", ".jsonl.gz"))
     return (
         audit_folder(path) is not None
-        or (given / ".sdd").is_dir()
-        or (given / "audit.key").is_file()
+        or os.path.isdir(given / ".sdd")
+        or os.path.isfile(given / "audit.key")
     )
 
 
 def segments(folder: Path) -> list[Segment]:
-    """List the files in the order in which they were written."""
+    """List the files in the order in which they were written. Raises OSError."""
     archived = [
         Segment(path, path.name.removesuffix(".gz"), True)
         for path in _entries(folder / "archive", ".jsonl.gz")
@@ -176,9 +176,9 @@ def read_range(segment: Segment, start: int, end: int) -> bytes:
 
 def _stored(path: Path) -> Iterator[bytes]:
     """Give the bytes of a regular file as stored, in blocks."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # opening a pipe would wait for its writer
+        raise OSError(None, "not a regular file")
     with open(path, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            raise OSError(None, "not a regular file")
         while block := stream.read(_BLOCK):
             yield block
 
@@ -217,11 +217,14 @@ def _inflate(member: zlib._Decompress, data: bytes) -> bytes:
 
 
 def _has_days(folder: Path) -> bool:
-    return any(_entries(folder, ".jsonl")) or any(_entries(folder / "archive", ".jsonl.gz"))
+    try:
+        return bool(_entries(folder, ".jsonl") or _entries(folder / "archive", ".jsonl.gz"))
+    except OSError:
+        return False
 
 
 def _entries(folder: Path, suffix: str) -> list[Path]:
     try:
         return [path for path in folder.iterdir() if path.name.endswith(suffix)]
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []

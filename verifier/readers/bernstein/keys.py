@@ -90,9 +90,9 @@ def default_file() -> str:
 def _read(file: str) -> tuple[bytes, str]:
     """Give the text of a key file, and why it is not usable."""
     try:
+        if not stat.S_ISREG(os.stat(file).st_mode):
+            return b"", f"{file} is not a regular file"
         with open(file, "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                return b"", f"{file} is not a regular file"
             text = stream.read(_MAX_BYTES + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "not a usable path"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -234,7 +235,7 @@ def _compact(value: Any) -> bytes:
 def _lines(path: Path, warnings: list[str]) -> Iterator[bytes]:
     """Give the lines of a small file that may be absent."""
     try:
-        if not path.is_file():
+        if not os.path.isfile(path):
             return
         if path.stat().st_size > _MAX_BYTES:
             warnings.append(f"{path.name} is over 64 MiB and was not checked")
@@ -247,4 +248,4 @@ def _lines(path: Path, warnings: list[str]) -> Iterator[bytes]:
 
 
 def _files(folder: Path, pattern: str) -> list[Path]:
-    return sorted(folder.glob(pattern)) if folder.is_dir() else []
+    return sorted(folder.glob(pattern)) if os.path.isdir(folder) else []

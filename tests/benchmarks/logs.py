@@ -1,0 +1,68 @@
+"""The logs and ledgers that the benchmarks read, in a folder of their own."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+from generator import Card, Chain, key_file
+
+SEGMENT_BYTES = 64 * 1024 * 1024
+
+
+def export(folder: Path, records: int) -> tuple[Path, Path]:
+    """Write an export and its key file; give both paths."""
+    log, key = folder / f"{records}.cbor", folder / "key.json"
+    with log.open("wb") as stream:
+        for record in Chain().records(records):
+            stream.write(record)
+    key.write_bytes(key_file())
+    key.chmod(0o600)
+    return log, key
+
+
+def flipped(log: Path) -> Path:
+    """Write a copy with one bit of its middle changed."""
+    data = bytearray(log.read_bytes())
+    data[len(data) // 2] ^= 1
+    copy = log.with_name(f"flipped-{log.name}")
+    copy.write_bytes(data)
+    return copy
+
+
+def ledger(folder: Path, records: int) -> tuple[Path, list[Card]]:
+    """Make a ledger, put lawful records behind its first one, and let its index be built.
+
+    Give its path and cards that are open. The caller sets CARDCHAIN_STATE first.
+    """
+    from ledger import Ledger
+    from ledger.keys import read
+
+    path = folder / f"ledger-{records}"
+    start = time.time_ns() // 1_000_000 - records - 60_000
+    with Ledger.init(path, name="benchmark", clock=lambda: start) as made:
+        (first,) = made.records()
+        state = Path(os.environ["CARDCHAIN_STATE"], "cardchain", made.chain.hex())
+    (key,) = (state / "keys").iterdir()
+    chain = Chain(first.chain, read(key).key.secret, 1, first.digest, start + 1)
+    _append(path / "segments", chain, records - 1)
+    with Ledger.open(path) as opened:
+        assert opened.status().count == records
+    return path, chain.open
+
+
+def _append(segments: Path, chain: Chain, count: int) -> None:
+    """Fill segments as a writer would, by size."""
+    (segment,) = segments.iterdir()
+    size = segment.stat().st_size
+    stream = segment.open("ab")
+    for seq, record in enumerate(chain.records(count), chain.seq):
+        if size + len(record) > SEGMENT_BYTES:
+            stream.close()
+            segment = segments / f"{seq:020d}.cbor"
+            segment.touch(0o600)
+            stream, size = segment.open("ab"), 0
+        stream.write(record)
+        size += len(record)
+    stream.close()

@@ -1,0 +1,78 @@
+"""Envelopes of the plain shape, accepted by their bytes (spec §2).
+
+Canonical form fixes the order of names and every byte between values, so one pattern over the bytes
+states the schema and the form at once. Only the arguments are free, and are read and encoded again.
+What does not match is not wrong: `jcs` and `envelope` judge it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import NamedTuple
+
+from verifier.jcs import plain_end
+from verifier.spec import MAX_DOCUMENT, MAX_TIME
+
+_NAME = rb'"[^"\\\x00-\x1f]{1,256}"'
+_TEXT = rb'"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))[^"\\\x00-\x1f]*)*"'
+_HEX32 = rb'"[0-9a-f]{64}"'
+_TIME = rb"(?:0|[1-9][0-9]{0,11})"
+
+_BEGIN = re.compile(rb'\{"action":\{"args_digest":"([0-9a-f]{64})","arguments":(?=\{)')
+_REST = re.compile(
+    rb'(?:,"artifact_digest":' + _HEX32 + rb')?(?:,"spec_digest":' + _HEX32 + rb")?"
+    rb',"tool_name":(?P<tool>' + _NAME + rb")\}"
+    rb',"effect_key":"(?P<effect_key>[0-9a-f]{64})"'
+    rb',"format":"cardchain-card/1"'
+    rb'(?:,"grant_ttl":(?P<grant_ttl>[1-9][0-9]{0,11}))?'
+    rb'(?:,"impact":\{"detector_set":\{"digest":' + _HEX32 + rb',"id":' + _NAME + rb"\}"
+    rb',"fired_detectors":\[(?:' + _NAME + rb')?\],"hard_one_way":false'
+    rb',"rationale":(?P<rationale>' + _TEXT + rb'),"score":(?:100|[1-9]?[0-9])\})?'
+    rb',"issued_at":(?P<issued_at>' + _TIME + rb")"
+    rb',"kind":' + _NAME + rb',"not_after":(?P<not_after>' + _TIME + rb")"
+    rb'(?:,"policy_version":' + _NAME + rb")?"
+    rb'(?:,"purpose":(?P<purpose>' + _TEXT + rb"))?"
+    rb',"reasoning":(?P<reasoning>' + _TEXT + rb")"
+    rb'(?:,"rollback":\{"irreversible":(?:true|false)'
+    rb',"procedure":(?P<procedure>' + _TEXT + rb")\})?"
+    rb'(?:,"subject":\{"id":' + _NAME + rb',"source":(?!"model")' + _NAME + rb"\})?"
+    rb',"task":(?P<task>\{"id":' + _NAME + rb',"step":' + _NAME + rb"\})\}"
+)
+_SHORT = 2000  # no text of a shorter envelope can be too long
+_LIMITS = (("reasoning", 2000), ("rationale", 4096), ("purpose", 4096), ("procedure", 4096))
+
+
+class Plain(NamedTuple):
+    """What a record repeats of an envelope that keeps every rule and names no earlier card."""
+
+    task_digest: bytes
+    issued_at: int
+    not_after: int
+    grant_ttl: int | None
+
+
+def read(data: bytes) -> Plain | None:
+    """Accept a plain envelope that is canonical, of the schema, and right in its digests."""
+    begin = _BEGIN.match(data)
+    if begin is None or len(data) > MAX_DOCUMENT:
+        return None
+    start = begin.end()
+    end = plain_end(data, start)
+    rest = None if end is None else _REST.fullmatch(data, end)
+    if rest is None:
+        return None
+    args_digest, effect_key = begin[1], rest["effect_key"]
+    if hashlib.sha256(data[start:end]).hexdigest().encode() != args_digest:
+        return None
+    task, tool = rest["task"], rest["tool"]
+    key = b'{"args_digest":"%b","capability":null,"format":"effect-key/1","task":%b,"tool_name":%b}'
+    if hashlib.sha256(key % (args_digest, task, tool)).hexdigest().encode() != effect_key:
+        return None
+    if len(data) > _SHORT and any(len(rest[name] or b"") - 2 > most for name, most in _LIMITS):
+        return None
+    issued_at, not_after = int(rest["issued_at"]), int(rest["not_after"])
+    grant_ttl = None if rest["grant_ttl"] is None else int(rest["grant_ttl"])
+    if not issued_at < not_after <= MAX_TIME or (grant_ttl or 0) > MAX_TIME:
+        return None
+    return Plain(hashlib.sha256(task).digest(), issued_at, not_after, grant_ttl)

@@ -116,7 +116,8 @@ def _check_whole(loaded: Detectors) -> None:
     ids = [d.id for d in loaded.detectors]
     if len(set(ids)) != len(ids) or len(ids) > _MAX_DETECTORS:
         raise ProposalInvalid("/detectors", f"an id twice, or more than {_MAX_DETECTORS}")
-    size = sum(len(f"{d.id}: {d.undo.undo}; ".encode()) for d in loaded.detectors)
+    undo = [loaded.unknown, *(c.undo for c in loaded.classes), *(d.undo for d in loaded.detectors)]
+    size = sum(len(u.undo) for u in undo) + sum(len(name) + 20 for name in ids)
     if size > _MAX_UNDO:
         raise ProposalInvalid("/detectors", f"{size} bytes of ids and undo, limit {_MAX_UNDO}")
     claimed = {signal for d in loaded.detectors for signal in d.signals}

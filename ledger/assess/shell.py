@@ -19,7 +19,9 @@ _REDIRECT: Final = re.compile(r"<<<|<<-?|&>>?|>>|>\||<>|[<>]&|[<>](?!\()")
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|u[0-9a-fA-F]{1,4}|.)", re.DOTALL)
 _SHORT_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "e": "\x1b", "a": "\a", "b": "\b"}
 _CRUDE: Final = re.compile(r"[;&|()<>`\n]+")
-_KEYWORDS: Final = frozenset("if then elif else fi do done while until ! { } coproc".split())
+_KEYWORDS: Final = frozenset(
+    ("if", "then", "elif", "else", "fi", "do", "done", "while", "until", "!", "{", "}", "coproc")
+)
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
 
 

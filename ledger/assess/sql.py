@@ -27,7 +27,9 @@ _TOKEN: Final = re.compile(
 _STRING: Final = re.compile(r"'(?:[^']++|'')*+('|\Z)")
 _STRING_WITH_ESCAPES: Final = re.compile(r"'(?:[^'\\]++|\\(?:.|\Z)|'')*+('|\Z)", re.DOTALL)
 _CUT: Final = ("cut_comment", "cut_name", "cut_mysql_name")
-_HEADS: Final = frozenset("( ) AS BEGIN THEN ELSE DO LOOP ANALYZE EXPLAIN ATOMIC".split())
+_HEADS: Final = frozenset(
+    ("(", ")", "AS", "BEGIN", "THEN", "ELSE", "DO", "LOOP", "ANALYZE", "EXPLAIN", "ATOMIC")
+)
 _GAP: Final = 64  # tokens that `...` may stand for
 _CLAUSE: Final = 256  # tokens in which `unless` must follow
 
@@ -73,10 +75,10 @@ def matches(rule: SqlRule, statements: Statements) -> bool:
     )
 
 
-def first_words(tokens: tuple[Token, ...]) -> Iterator[str]:
+def first_words(statements: Statements) -> Iterator[str]:
     """Give the word that each statement begins with."""
     begins = True
-    for token in tokens:
+    for token in statements.tokens:
         if begins and token.text not in ("(", ";"):
             yield token.text
             begins = False
@@ -161,9 +163,7 @@ def _step_matches(step: tuple[str, ...], text: str) -> bool:
     return (_NAME in step and word) or ("<end>" in step and text == ";")
 
 
-def _softened(
-    words: tuple[str, ...], tokens: tuple[Token, ...], start: int, end: int
-) -> bool:
+def _softened(words: tuple[str, ...], tokens: tuple[Token, ...], start: int, end: int) -> bool:
     """Tell whether one of the words follows in the same statement, at the same depth."""
     depth = tokens[start].depth
     for token in tokens[end : end + _CLAUSE]:

@@ -27,10 +27,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """What a command runs: words of another command, or text to be read as `reading` says."""
+    """What a command runs: another command, fed with the same, or text to be read as `reading`."""
 
     reading: str
     words: tuple[str, ...] = ()
+    stdin: str | None = None
+    fed: bool = False
     text: str = ""
 
 
@@ -47,6 +49,7 @@ def call(command: Command, values: Mapping[str, frozenset[str]]) -> Call | None:
     rest = iter(words[1:])
     for word in rest:
         if word == "--":
+            options.add(word)
             operands += rest
         elif len(word) < 2 or word[0] != "-":
             operands.append(word)
@@ -97,7 +100,8 @@ def one_of(word: str, patterns: tuple[str, ...]) -> bool:
 def carried(carrier: Carrier, command: Command, behind: tuple[str, ...]) -> Iterator[Carried]:
     """Give what a command of this carrier runs; `words` or `text` may be empty."""
     if carrier.reading == "command":
-        yield from _inner_commands(carrier, behind)
+        for inner in _inner_commands(carrier, behind):
+            yield Carried("command", inner, command.stdin, command.fed)
         return
     texts = list(_option_texts(carrier.options, behind))
     operands = _operands(behind, carrier)
@@ -175,18 +179,18 @@ def _operands(words: tuple[str, ...], carrier: Carrier) -> tuple[str, ...]:
     return words[at:]
 
 
-def _inner_commands(carrier: Carrier, behind: tuple[str, ...]) -> Iterator[Carried]:
+def _inner_commands(carrier: Carrier, behind: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     if not carrier.options:
-        yield Carried("command", words=_operands(behind, carrier))
+        yield _operands(behind, carrier)
     start = None
     for at, word in enumerate(behind):
         if start is None and word in carrier.options:
             start = at + 1
         elif start is not None and word in (";", "+"):
-            yield Carried("command", words=behind[start:at])
+            yield behind[start:at]
             start = None
     if start is not None:
-        yield Carried("command", words=behind[start:])
+        yield behind[start:]
 
 
 def _option_texts(options: tuple[str, ...], words: tuple[str, ...]) -> Iterator[str]:

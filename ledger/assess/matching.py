@@ -19,7 +19,7 @@ from ledger.assess.commands import (
     rule_matches,
     written_files,
 )
-from ledger.assess.programs import Known, Programs
+from ledger.assess.programs import Known, Programs, programs
 from ledger.assess.rules import Carrier, Detector, Detectors, ToolClass
 from ledger.assess.tools import spellings
 
@@ -43,7 +43,7 @@ def match(tool_name: str, arguments: JSON, detectors: Detectors) -> Matched:
     """Read a call as far as the limits allow, and tell what the detectors say to it."""
     tool = _tool_class(tool_name, detectors)
     found = arguments_.read(arguments, detectors.members)
-    run = _Run(detectors, Programs(detectors), reads=tool is not None and tool.reads)
+    run = _Run(detectors, programs(detectors), reads=tool is not None and tool.reads)
     if not found.whole:
         run.signal("not_fully_read")
     run.match_tool(tool_name, found.true_members)
@@ -80,6 +80,7 @@ class _Run:
     classes: set[ToolClass | None] = field(default_factory=set)
     queue: list[tuple[Carried, int, bool]] = field(default_factory=list)
     sure: bool = False
+    known: dict[str, Known] = field(default_factory=dict)
     left: int = _BUDGET
 
     def signal(self, name: str) -> None:
@@ -120,7 +121,8 @@ class _Run:
                 self.signal("not_fully_read")
                 self.classes.add(None)
             elif part.reading == "command":
-                self.match_command(shell.Command(part.words), depth, sure)
+                inner = shell.Command(part.words, stdin=part.stdin, fed=part.fed)
+                self.match_command(inner, depth, sure)
             elif part.reading == "shell":
                 self.match_shell(part.text, depth, sure)
             elif part.reading == "sql":
@@ -147,7 +149,8 @@ class _Run:
         made = call(command, self.detectors.options)
         if made is None:
             return
-        known = self.programs.about(made.program)
+        known = self.known.get(made.program) or self.programs.about(made.program)
+        self.known[made.program] = known
         fired = {d.id for d, rule in known.rules if rule_matches(rule, made)}
         self.fired |= fired
         carries = self.queue_carried(command, known.carriers, depth, sure)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ledger.assess.commands import one_of
 from ledger.assess.rules import Carrier, CommandRule, Detector, Detectors, ToolClass, Words
@@ -43,6 +44,12 @@ class Programs:
             if one_of(program, (pattern,)):
                 found.extend(known)
         return found
+
+
+@lru_cache(maxsize=8)
+def programs(detectors: Detectors) -> Programs:
+    """Give the index of a set, made once."""
+    return Programs(detectors)
 
 
 def _entries(detectors: Detectors) -> Iterator[tuple[str, Known]]:

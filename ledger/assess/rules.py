@@ -99,9 +99,11 @@ class Carrier:
     stdin: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Detectors:
     """A set of detectors, as loaded; `digest` names the bytes of its data and the code.
+
+    Two sets are the same only if they are one object.
 
     `members` maps a role to names of members in lower case, `options` a program to its
     options that take a value, `writers` a program to `all` or `last`, its operands that

@@ -12,6 +12,7 @@ from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, 
 from ledger.codec import Record
 from ledger.envelope import Envelope, Facts, Proposal
 from ledger.errors import LedgerError, ProposalInvalid, Refused
+from ledger.guard import Effect, EffectFailed
 from ledger.projection import Card, State
 from ledger.render import render_card_text
 from ledger.writer import Ledger
@@ -19,6 +20,8 @@ from ledger.writer import Ledger
 __all__ = [
     "Card",
     "CardStatus",
+    "Effect",
+    "EffectFailed",
     "Envelope",
     "Evidence",
     "Exported",

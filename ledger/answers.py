@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.codec import Record
-from ledger.envelope import Envelope
+from ledger.envelope import Envelope, Facts
 from ledger.projection import Card, State
 from ledger.render import render_card_text
 
@@ -38,6 +38,25 @@ class Evidence:
 
     type: str
     digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Now:
+    """What a caller says at dispatch: the facts, and what it asked policy and identity again.
+
+    `policy_outcome` is a word of the policy engine, of which `deny` refuses and `allow` may let a
+    basis drift (spec §8.6); `approver_check` says how the approver was looked up again.
+    """
+
+    facts: Facts
+    policy_outcome: str | None = None
+    approver_check: str | None = None
+    approver_authorised: bool = True
+
+    def said(self) -> dict[str, str]:
+        """Give what the record keeps of it beside the facts."""
+        said = {"policy_outcome": self.policy_outcome, "approver_check": self.approver_check}
+        return {name: value for name, value in said.items() if value is not None}
 
 
 @dataclass(frozen=True, slots=True)

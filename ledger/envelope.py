@@ -60,6 +60,8 @@ class Proposal:
         artifact_digest: str | None = None,
         subject: dict[str, JSON] | None = None,
         preconditions: list[dict[str, JSON]] | None = None,
+        approval_basis: dict[str, JSON] | None = None,
+        review_manifest: dict[str, JSON] | None = None,
         **terms: JSON,
     ) -> Proposal:
         """Propose one call of a tool.
@@ -78,6 +80,8 @@ class Proposal:
             artifact_digest=artifact_digest,
             subject=subject,
             preconditions=preconditions,
+            approval_basis=approval_basis,
+            review_manifest=review_manifest,
         )
         own = {
             "kind": kind,
@@ -127,6 +131,8 @@ class Facts:
         artifact_digest: str | None = None,
         subject: dict[str, JSON] | None = None,
         preconditions: list[dict[str, JSON]] | None = None,
+        approval_basis: dict[str, JSON] | None = None,
+        review_manifest: dict[str, JSON] | None = None,
     ) -> Facts:
         """Gather the facts of one call of a tool, or raise `ProposalInvalid`."""
         facts = _tool_facts(
@@ -137,6 +143,8 @@ class Facts:
             artifact_digest=artifact_digest,
             subject=subject,
             preconditions=preconditions,
+            approval_basis=approval_basis,
+            review_manifest=review_manifest,
         )
         return cls(jcs.encode(facts))
 
@@ -265,10 +273,18 @@ def _tool_facts(
     *,
     subject: dict[str, JSON] | None,
     preconditions: list[dict[str, JSON]] | None,
+    approval_basis: dict[str, JSON] | None,
+    review_manifest: dict[str, JSON] | None,
     **action: JSON,
 ) -> dict[str, JSON]:
     return _present(
-        {"action": _present(action), "subject": subject, "preconditions": preconditions}
+        {
+            "action": _present(action),
+            "subject": subject,
+            "preconditions": preconditions,
+            "approval_basis": approval_basis,
+            "review_manifest": review_manifest,
+        }
     )
 
 

@@ -1,8 +1,7 @@
 """The gates: for each request the first reason to refuse it, or None (spec §6.4).
 
 Pure predicates over the earlier records, as `Views` has them, and the clock `at` in milliseconds.
-Each gate is a table in the order of the spec; the reasons of §8 need a profile, and version 1 has
-none.
+Each gate is a table in the order of the spec, without the reasons of §8, which are in `policy`.
 """
 
 from __future__ import annotations
@@ -69,10 +68,10 @@ def withdraw(
     return None
 
 
-def dispatch(views: Views, at: int, target: bytes, rebuilt: bytes | None) -> str | None:
-    """Give the reason not to run a card; `rebuilt` is the hash of the envelope of now.
+def dispatch(views: Views, at: int, target: bytes, *, agrees: bool) -> str | None:
+    """Give the reason not to run a card; `agrees` says that the envelope of now may run.
 
-    It is None only where `target` is not issued, since nothing can be rebuilt then.
+    It may if it is the card, or differs from it only as spec §8.6 allows.
     """
     card = views.card(target)
     if card is None:
@@ -87,7 +86,7 @@ def dispatch(views: Views, at: int, target: bytes, rebuilt: bytes | None) -> str
         return "not_latest"
     if lapsed(card, at, views.last_reset()):
         return "grant_expired"
-    if rebuilt != target:
+    if not agrees:
         return "mismatch"
     return None
 

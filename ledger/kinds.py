@@ -164,8 +164,6 @@ def check_event(kind: str, card: bytes | None, body: Any, openings: Mapping[str,
     if schema is None:
         raise Malformed("unknown kind")
     _check(body, schema, "")
-    if kind == "configured" and body.keys() == {"by"}:
-        raise Malformed("configures nothing, expected a profile or a vkey")
     if kind == "refused":
         _check_refusal(card, body)
     elif (card is not None) != (kind in _OF_CARDS):

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ledger import gate, request
-from ledger.answers import IssuedCard, Opening, Ticket
+from ledger import gate, policy, request
+from ledger.answers import IssuedCard, Now, Opening, Ticket
 from ledger.codec import Record
 from ledger.envelope import (
     Envelope,
-    Facts,
     Proposal,
     differing_pointers,
     parse,
@@ -22,8 +21,9 @@ from ledger.envelope import (
     rebuild,
     same_ask,
 )
-from ledger.errors import Refused
+from ledger.errors import ProfileMissing, Refused
 from ledger.log import Turn
+from ledger.profile import Rules, strictest
 from ledger.projection import Card, Flood
 
 Body = Mapping[str, Any]
@@ -39,7 +39,8 @@ def issue(
         return standing
     task = {"task": envelope.task_digest}
     openings = {"envelope": envelope.bytes}
-    if reason := gate.issue(turn.views, turn.at, envelope):
+    reason = _unfounded(turn, envelope) or gate.issue(turn.views, turn.at, envelope)
+    if reason is not None:
         return _refuse(turn, "issue", reason, envelope.card_hash, task, openings)
     body = task | {"not_after": envelope.not_after} | _bound(shown)
     for name in ("grant_ttl", "supersedes"):
@@ -57,6 +58,8 @@ def resolve(turn: Turn, asked: Body, kept: Openings) -> Record | Refused:
     who = approver["id"] if approver else None
     card = turn.views.card(echo)
     reason = gate.resolve(turn.views, turn.at, echo, target, who)
+    if card is not None and reason is None and approver is not None:
+        reason = _not_by(turn, card, approver)
     if card is not None and reason is None:
         body = {"of": card.last, **asked, **_bound(kept)}
         return turn.append("resolved", card.hash, body, _with_envelope(turn, card, kept))
@@ -79,21 +82,35 @@ def withdraw(turn: Turn, asked: Body, why: str, kept: Openings) -> Record | Refu
     return turn.append("withdrawn", card.hash, body, _with_envelope(turn, card, kept))
 
 
-def dispatch(turn: Turn, target: bytes, facts: Facts) -> Ticket | Refused:
-    """Spend a grant if the envelope rebuilt from the facts of now is the approved one (§2.4)."""
+def dispatch(turn: Turn, target: bytes, now: Now) -> Ticket | Refused:
+    """Spend a grant if the envelope rebuilt from the facts of now is the approved one (§2.4).
+
+    It may have another basis where the rules of its profiles allow that (spec §8.6).
+    """
     card = turn.views.card(target)
     if card is None:
-        reason = gate.dispatch(turn.views, turn.at, target, None)
+        reason = gate.dispatch(turn.views, turn.at, target, agrees=False)
         return _refuse_about(turn, "dispatch", reason, None, target, {"target": target})
     envelope = parse(turn.envelope(card))
-    rebuilt = rebuild(envelope, facts)
-    reason = gate.dispatch(turn.views, turn.at, target, rebuilt.card_hash)
+    rebuilt = rebuild(envelope, now.facts)
+    same = rebuilt.card_hash == target
+    drifted = None if same else _drift(turn, card, envelope, rebuilt, now)
+    reason = gate.dispatch(turn.views, turn.at, target, agrees=same or drifted is not None)
     if reason == "mismatch":
         return _mismatch(turn, card, envelope, rebuilt)
+    reason = reason or policy.dispatch(
+        denied=now.policy_outcome == policy.DENY,
+        authorised=now.approver_authorised,
+        below_floor=drifted is not None and policy.drift_below_floor(rebuilt.document, drifted),
+    )
     if reason is not None:
         return _refuse_about(turn, "dispatch", reason, None, target, {})
-    body = {"of": card.last, "rebuilt": target}
-    record = turn.append("dispatched", target, body, {"envelope": envelope.bytes})
+    body = {"of": card.last, "rebuilt": rebuilt.card_hash, **now.said()}
+    openings = {"envelope": envelope.bytes}
+    if drifted is not None:
+        body["exceptions"] = [policy.BASIS_DRIFT]
+        openings["rebuilt"] = rebuilt.bytes
+    record = turn.append("dispatched", target, body, openings)
     return Ticket(target, envelope.arguments_bytes, envelope.effect_key, record)
 
 
@@ -122,11 +139,51 @@ def _standing(turn: Turn, envelope: Envelope, proposal: Proposal) -> IssuedCard 
     return IssuedCard(standing, turn.record(latest.hash, latest.seq))
 
 
+def _unfounded(turn: Turn, envelope: Envelope) -> str | None:
+    """Give the reason of spec §8.5 not to issue an envelope now."""
+    document = envelope.document
+    try:
+        return policy.issue(document, _rules(turn, turn.views.profile(), document))
+    except ProfileMissing:
+        return "profile_unknown"
+
+
+def _not_by(turn: Turn, card: Card, approver: Body) -> str | None:
+    """Give the reason of spec §8.5 why this approver may not decide about a card."""
+    document = parse(turn.envelope(card)).document
+    rules = _rules(turn, card.profile, document)
+    return policy.resolve(document, rules, approver["id"], approver["assurance"])
+
+
+def _drift(turn: Turn, card: Card, envelope: Envelope, rebuilt: Envelope, now: Now) -> Rules | None:
+    """Give the rules that allow the basis to differ, None if nothing does (spec §8.6)."""
+    document = envelope.document
+    try:
+        rules = _rules(turn, card.profile, document)
+    except ProfileMissing:
+        return None
+    allowed = policy.drift_allowed(document, rebuilt.document, rules, now.policy_outcome)
+    return rules if allowed else None
+
+
+def _rules(turn: Turn, chain_profile: bytes | None, document: policy.Document) -> Rules:
+    """Give the strictest of the chain profile and the card profile, or raise `ProfileMissing`."""
+    profiles = []
+    for digest in (chain_profile, policy.card_profile(document)):
+        if digest is not None:
+            found = turn.profile(digest)
+            if found is None:
+                raise ProfileMissing(digest)
+            profiles.append(found)
+    return strictest(profiles)
+
+
 def _mismatch(turn: Turn, card: Card, envelope: Envelope, rebuilt: Envelope) -> Refused:
     body = {"of": card.last, "rebuilt": rebuilt.card_hash}
     openings = {"envelope": envelope.bytes, "rebuilt": rebuilt.bytes}
     pointers = differing_pointers(envelope, rebuilt)
-    return _refuse(turn, "dispatch", "mismatch", card.hash, body, openings, pointers)
+    drift = policy.drift_classes(pointers)
+    return _refuse(turn, "dispatch", "mismatch", card.hash, body, openings, pointers, drift)
 
 
 def _refuse_about(
@@ -149,6 +206,7 @@ def _refuse(
     body: Body,
     openings: Mapping[str, bytes] | None = None,
     pointers: tuple[str, ...] = (),
+    drift: tuple[str, ...] = (),
 ) -> Refused:
     """Record a refusal, or only count it where it is one of a flood (spec §6.4)."""
     flood = Flood(at_gate, reason, body.get("task") or card or b"")
@@ -159,7 +217,7 @@ def _refuse(
         record = turn.append("refused", card, counted, openings)
     else:
         turn.views.put_refusals(flood, count)
-    return Refused(at_gate, reason, count=count, record=record, pointers=pointers)
+    return Refused(at_gate, reason, count=count, record=record, pointers=pointers, drift=drift)
 
 
 def _with_envelope(turn: Turn, card: Card, kept: Openings) -> dict[str, bytes]:

@@ -26,6 +26,7 @@ from ledger.errors import (
 from ledger.head import Head, HeadFile
 from ledger.index import Covered, Index, IndexContradicts
 from ledger.keys import KeyRing
+from ledger.profile import Profile, parse
 from ledger.projection import Card, State
 from ledger.replay import Replay, Unsound
 from ledger.store.contract import ORIGIN, Position, Store, Tail
@@ -50,18 +51,21 @@ class Log:
         find_keys: Callable[[], KeyRing],
         clock: Callable[[], int],
         *,
+        profiles: Mapping[bytes, Profile] | None = None,
         progress: Callable[[int], None] | None = None,
         adopt: bool = False,
     ) -> None:
         """Take the parts; nothing is read before the first `run`.
 
-        `find_keys` gathers the keys again, since another process may have made one. With `adopt`
+        `find_keys` gathers the keys again, since another process may have made one. `profiles` are
+        those that cards may name and the chain does not hold, by digest. With `adopt`
         the directory may be another one than this host wrote to before.
         """
         self.path = path
         self.chain = chain
         self.store = store
         self.clock = clock
+        self.profiles = profiles or {}
         self.warnings: list[str] = []
         self._state = state
         self.replay = Replay(chain, store, find_keys)
@@ -139,9 +143,9 @@ class Log:
             since=self.since,
         )
 
-    def found(self, body: Mapping[str, Any], key: Key) -> Record:
+    def found(self, body: Mapping[str, Any], openings: Mapping[str, bytes], key: Key) -> Record:
         """Append the `opened` record to an empty store, under a key made for this chain."""
-        event = Event(self.chain, 0, ZERO, self.clock(), "opened", None, body)
+        event = Event(self.chain, 0, ZERO, self.clock(), "opened", None, body, openings)
         record = seal(event, key)
         with self._mutex, self._held() as tail:
             covered = self.replay.cover(
@@ -329,6 +333,16 @@ class Turn:
         if record is None or record.card != card:
             raise IndexContradicts(f"index: no event of card {card.hex()} at seq {seq}")
         return record
+
+    def profile(self, digest: bytes) -> Profile | None:
+        """Give a profile that this host was given or that the chain holds (spec §8.5)."""
+        if digest in self._log.profiles:
+            return self._log.profiles[digest]
+        text = self.views.profile_bytes(digest)
+        found = None if text is None else parse(text)
+        if found is not None and found.digest != digest:
+            raise IndexContradicts(f"index: another profile than {digest.hex()}")
+        return found
 
     def first(self) -> Record:
         """Give the `opened` record."""

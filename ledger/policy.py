@@ -1,7 +1,7 @@
 """Policy evidence: what an envelope witnesses, and what the rules of its profiles refuse (spec §8).
 
-Pure predicates over the document of an envelope. `issue`, `resolve` and `drift` put them in the
-order of spec §6.4; `gate` asks for the rest.
+Pure predicates over the document of an envelope. `issue`, `resolve` and `dispatch` put them in the
+order of spec §6.4; the reasons beside them are those of `gate`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from ledger.schema import ASSURANCES, EVIDENCE_CLASSES
 
 Document = dict[str, JSON]
 
+ALLOW: Final = "allow"
+DENY: Final = "deny"
 BASIS_DRIFT: Final = "basis_drift"
 """The one exception under which a rebuilt envelope may differ from its card (spec §8.6)."""
 
@@ -51,6 +53,15 @@ def resolve(document: Document, rules: Rules, approver: str, assurance: str) -> 
     if self_approval(document, rules, approver):
         return "self_approval"
     return "approver_unverified" if assurance_too_low(rules, assurance) else None
+
+
+def dispatch(*, denied: bool, authorised: bool, below_floor: bool) -> str | None:
+    """Give the reason of spec §8.6 not to run a card, from what the caller and the basis say."""
+    if denied:
+        return "policy_denied"
+    if not authorised:
+        return "approver_not_authorised"
+    return "evidence_below_floor" if below_floor else None
 
 
 # Evidence (spec §8.4)
@@ -145,10 +156,10 @@ def drift_allowed(
     was, now = document.get("approval_basis"), rebuilt.get("approval_basis")
     return (
         rules.drift_allowed
-        and policy_outcome == "allow"
+        and policy_outcome == ALLOW
         and was is not None
         and now is not None
-        and now["verdict"] == "allow"
+        and now["verdict"] == ALLOW
         and now["profile"] == was["profile"]
         and _without_basis(document) == _without_basis(rebuilt)
     )
@@ -162,7 +173,15 @@ def drift_below_floor(rebuilt: Document, rules: Rules) -> bool:
 def drift_classes(pointers: Iterable[str]) -> tuple[str, ...]:
     """Give the classes of drift that differing pointers belong to, in the order of the spec."""
     found = {_drift_class(pointer.split("/")[1:]) for pointer in pointers}
-    return tuple(name for name in (REQUEST, SUBJECT, POLICY, BUSINESS, PRESENTATION) if name in found)
+    return tuple(
+        name for name in (REQUEST, SUBJECT, POLICY, BUSINESS, PRESENTATION) if name in found
+    )
+
+
+def card_profile(document: Document) -> bytes | None:
+    """Give the digest of the profile that the basis of an envelope names (spec §8.5)."""
+    basis = document.get("approval_basis")
+    return None if basis is None else bytes.fromhex(basis["profile"])
 
 
 def rule_hashes(document: Document) -> frozenset[str]:

@@ -34,7 +34,7 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A profile that keeps every rule of its table: its canonical bytes, their SHA-256, its rules."""
+    """A profile that keeps every rule of its table: canonical bytes, SHA-256, rules."""
 
     canonical: bytes
     digest: bytes

@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
-from ledger.answers import CardStatus, Evidence, IssuedCard, Opening, Ticket
+from ledger.answers import CardStatus, Evidence, IssuedCard, Now, Opening, Ticket
+from ledger.envelope import Facts, Proposal
 from ledger.errors import ProposalInvalid
 from ledger.hidden import blank, shown
 from ledger.kinds import MAX_OPENING
@@ -19,6 +20,7 @@ Hash: TypeAlias = str | bytes | IssuedCard | Ticket | CardStatus
 """A card hash: 64 lower-case hexadecimal digits, 32 bytes, or a value of ours that has one."""
 
 ASSURANCES: Final = ("label", "authenticated")
+OUTCOMES: Final = ("succeeded", "failed", "unknown")
 LINE_BYTES: Final = 256
 RUNTIME_MEMBERS: Final = ("name", "version", "run", "thread", "call", "trace")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -112,6 +114,21 @@ def given(**members: Any) -> dict[str, Any]:
     return {name: value for name, value in members.items() if value is not None}
 
 
+def now(
+    facts: Facts, policy_outcome: str | None, approver_check: str | None, authorised: bool
+) -> Now:
+    """Give what a caller says at dispatch."""
+    if not isinstance(facts, Facts):
+        raise ProposalInvalid("facts", "expected Facts")
+    if not isinstance(authorised, bool):
+        raise ProposalInvalid(
+            "approver_authorised", f"expected a boolean, found {_found(authorised)}"
+        )
+    outcome = None if policy_outcome is None else line("policy_outcome", policy_outcome)
+    check = None if approver_check is None else line("approver_check", approver_check)
+    return Now(facts, outcome, check, authorised)
+
+
 def text(name: str, value: str | None) -> Opening | None:
     """Give a text as an opening."""
     if value is None:
@@ -134,6 +151,15 @@ def openings(**named_openings: Opening | None) -> dict[str, Opening]:
             if (value := getattr(opening, label)) is not None:
                 line(f"{name}/{label}", value)
     return found
+
+
+def view(proposal: Proposal, shown: Mapping[str, Opening]) -> None:
+    """Refuse a presented text that is not the view which the manifest names (spec §8.2)."""
+    named_view = proposal.document.get("review_manifest", {}).get("view_digest")
+    presented = shown.get("presented")
+    if named_view is not None and presented is not None and presented.digest.hex() != named_view:
+        reason = f"digest {presented.digest.hex()}, expected the view_digest {named_view}"
+        raise ProposalInvalid("presented", reason)
 
 
 def bound(opening: Opening) -> dict[str, Any]:

@@ -9,17 +9,21 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Final, Self, TypeVar
+from typing import Any, Final, Self, TypeVar
 
-from ledger import export, keys, lifecycle, reading, request
-from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
+from ledger import export, keys, lifecycle, request
+from ledger.answers import Evidence, Exported, IssuedCard, Opening, Ticket
 from ledger.chain import rekey_proof
 from ledger.codec import Record, decode, next_length
 from ledger.envelope import Facts, Proposal
 from ledger.errors import BrokenLedger, Malformed, ProposalInvalid, Refused
+from ledger.guard import Guard
 from ledger.log import Log, Turn
+from ledger.profile import Profile
+from ledger.profile import parse as parse_profile
+from ledger.reader import Reader
 from ledger.request import Hash
 from ledger.state import state_directory
 from ledger.store import directory
@@ -31,7 +35,7 @@ Paths = Iterable[str | os.PathLike[str]]
 
 SOFTWARE: Final = "cardchain 0.1.0"
 DECISIONS: Final = ("approve", "reject")
-OUTCOMES: Final = ("succeeded", "failed", "unknown")
+
 WITHDRAWALS: Final = ("revoked", "cancelled")
 RESETS: Final = ("clock_fixed", "restored", "other")
 
@@ -40,7 +44,7 @@ def _now() -> int:
     return time.time_ns() // 1_000_000
 
 
-class Ledger:
+class Ledger(Reader):
     """One ledger directory, opened for append. Safe across threads, processes and forks.
 
     Every method returns, and every refusal is raised, only when all that it rests on is durable.
@@ -48,27 +52,27 @@ class Ledger:
     After `StoreFailed` the object is unusable; open the ledger again.
     """
 
-    def __init__(self, path: Path, log: Log) -> None:
-        """Take a log that is ready; use `init`, `open` or `adopt`."""
-        self.path = path
-        self._log = log
-
     @classmethod
     def init(
         cls,
         path: str | os.PathLike[str],
         *,
         name: str,
+        profile: bytes | None = None,
         clock: Callable[[], int] = _now,
         sync: Callable[[int], None] = os.fsync,
     ) -> Self:
-        """Make a ledger at `path`, which must be free or an empty directory, and its key."""
-        body = {"name": request.line("name", name), "software": SOFTWARE}
+        """Make a ledger at `path`, which must be free or an empty directory, and its key.
+
+        `profile` holds the canonical bytes of what every card is held to (spec §8.5).
+        """
+        told, kept = _profile(profile)
+        body = {"name": request.line("name", name), "software": SOFTWARE, **told}
         where = Path(path)
         directory.make(where)
         key_file = keys.make(secrets.token_bytes(16))
         log = _log(where, key_file.key.chain, (), clock, sync)
-        record = log.found(body, key_file.key)
+        record = log.found(body, kept, key_file.key)
         keys.pin(key_file, record.seq, record.digest)
         return cls(where, log)
 
@@ -78,6 +82,7 @@ class Ledger:
         path: str | os.PathLike[str],
         *,
         keys: Paths = (),
+        profiles: Iterable[bytes] = (),
         clock: Callable[[], int] = _now,
         sync: Callable[[int], None] = os.fsync,
         progress: Callable[[int], None] | None = None,
@@ -85,6 +90,7 @@ class Ledger:
         """Open a ledger for append, and read what was appended since this host last did.
 
         `keys` are key files or folders of them, beside `CARDCHAIN_KEY` and the state directory.
+        `profiles` are the canonical bytes of those that cards name and the chain does not hold.
         `clock` gives unix milliseconds; `sync` makes a file descriptor durable; `progress` is told
         the count of records while a lost index is made anew.
 
@@ -95,7 +101,7 @@ class Ledger:
             KeyMissing, LooseMode, LockTimeout, NoStateDirectory, StoreFailed: The host.
 
         """
-        return cls._open(Path(path), keys, clock, sync, progress=progress)
+        return cls._open(Path(path), keys, clock, sync, profiles=profiles, progress=progress)
 
     @classmethod
     def adopt(
@@ -116,11 +122,13 @@ class Ledger:
         clock: Callable[[], int],
         sync: Callable[[int], None],
         *,
+        profiles: Iterable[bytes] = (),
         progress: Callable[[int], None] | None = None,
         adopt: bool = False,
     ) -> Self:
         given = tuple(map(Path, key_paths))
-        log = _log(path, None, given, clock, sync, progress=progress, adopt=adopt)
+        known = {each.digest: each for each in map(parse_profile, profiles)}
+        log = _log(path, None, given, clock, sync, profiles=known, progress=progress, adopt=adopt)
         ledger = cls(path, log)
         try:
             log.run(lambda turn: None)
@@ -128,23 +136,6 @@ class Ledger:
             log.close()
             raise
         return ledger
-
-    def __enter__(self) -> Self:
-        """Give the ledger itself."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close it."""
-        self.close()
-
-    def close(self) -> None:
-        """Let go of all files."""
-        self._log.close()
-
-    @property
-    def chain(self) -> bytes:
-        """The 16 bytes that name this ledger."""
-        return self._log.chain
 
     # The life of a card
 
@@ -167,6 +158,7 @@ class Ledger:
         if not isinstance(proposal, Proposal):
             raise ProposalInvalid("proposal", "expected a Proposal")
         shown = request.openings(presented=presented)
+        request.view(proposal, shown)
         told = request.runtime(runtime)
         return self._answer(lambda turn: lifecycle.issue(turn, proposal, shown, told))
 
@@ -237,19 +229,40 @@ class Ledger:
         kept = request.openings(note=request.text("note", note))
         return self._answer(lambda turn: lifecycle.withdraw(turn, asked, why, kept))
 
-    def dispatch(self, card: Hash, facts: Facts) -> Ticket:
+    def dispatch(
+        self,
+        card: Hash,
+        facts: Facts,
+        *,
+        policy_outcome: str | None = None,
+        approver_check: str | None = None,
+        approver_authorised: bool = True,
+    ) -> Ticket:
         """Spend the grant of a card, immediately before the effect, if the facts still agree.
 
-        `facts` are built from the call that is about to run, never from the card.
+        `facts` are built from the call that is about to run, never from the card. Policy asked
+        again answers with `policy_outcome`, of which `"deny"` refuses; `approver_check` tells how
+        it was looked up that the approver still may, and `approver_authorised` what came of it.
 
         Raises:
-            Refused: Nothing may run. At a `mismatch` its `pointers` say where the facts differ.
+            Refused: Nothing may run. At a `mismatch` its `pointers` say where the facts differ,
+                and its `drift` which classes of spec §8.6 these are of.
 
         """
-        if not isinstance(facts, Facts):
-            raise ProposalInvalid("facts", "expected Facts")
         target = request.card_hash("card", card)
-        return self._answer(lambda turn: lifecycle.dispatch(turn, target, facts))
+        now = request.now(facts, policy_outcome, approver_check, approver_authorised)
+        return self._answer(lambda turn: lifecycle.dispatch(turn, target, now))
+
+    def guard(self, card: Hash, facts: Facts, **asked: Any) -> Guard:
+        """Dispatch a card around the block that runs its effect, and settle it after.
+
+            with ledger.guard(card, facts) as effect:
+                pay(**effect.arguments, idempotency_key=effect.effect_key)
+
+        `asked` are those of `dispatch`. A block that ends settles `succeeded`, `EffectFailed`
+        settles `failed`, any other error `unknown`; errors go on to the caller.
+        """
+        return Guard(lambda: self.dispatch(card, facts, **asked), self.settle)
 
     def settle(
         self,
@@ -267,7 +280,7 @@ class Ledger:
         """
         target = request.card_hash("card", card)
         said = {
-            "outcome": request.one_of("outcome", outcome, OUTCOMES),
+            "outcome": request.one_of("outcome", outcome, request.OUTCOMES),
             **request.given(
                 by=None if by is None else request.named("by", by),
                 receipt_digest=None
@@ -278,6 +291,20 @@ class Ledger:
         return self._answer(lambda turn: lifecycle.settle(turn, target, said))
 
     # The ledger itself
+
+    def configure(
+        self, *, by: str, profile: bytes | None = None, vkey: str | None = None
+    ) -> Record:
+        """Put a profile in force for the cards issued from now on, or name a verification key."""
+        told, kept = _profile(profile)
+        if profile is None and vkey is None:
+            raise ProposalInvalid("configure", "expected a profile or a vkey")
+        body = {
+            "by": request.named("by", by),
+            **told,
+            **request.given(vkey=None if vkey is None else request.line("vkey", vkey)),
+        }
+        return self._log.run(lambda turn: turn.append("configured", None, body, kept))
 
     def clock_reset(self, *, by: str, reason: str) -> Record:
         """Record that the clock went back; every open card and unspent grant ends (spec §5)."""
@@ -316,40 +343,6 @@ class Ledger:
         """
         return export.write(Path(path), self.records(), overwrite=overwrite)
 
-    # Reading
-
-    def find(self, prefix: str) -> bytes:
-        """Give the hash of the one card that begins with 1 to 64 digits.
-
-        Raises:
-            UnknownCard, AmbiguousPrefix: There is none, or more than one.
-
-        """
-        return self._log.run(lambda turn: reading.find(turn, prefix))
-
-    def card(self, card: Hash, *, now: int | None = None) -> CardStatus:
-        """Give a card as it is now, or at a time in unix milliseconds; `UnknownCard` if none."""
-        card_hash = request.card_hash("card", card)
-        return self._log.run(lambda turn: reading.status_of(turn, card_hash, turn.time(now)))
-
-    def events(self, card: Hash) -> tuple[Record, ...]:
-        """Give every record about a card in order, refusals too; `UnknownCard` if none."""
-        card_hash = request.card_hash("card", card)
-        return self._log.run(lambda turn: reading.events(turn, card_hash))
-
-    def records(self, start: int = 0) -> Iterator[Record]:
-        """Yield the records from seq `start` to the last one appended before the call."""
-        end = self._log.run(lambda turn: turn.covered.end.seq)
-        return reading.records(self._log, start, end)
-
-    def pending(self, now: int | None = None) -> tuple[CardStatus, ...]:
-        """Give the cards that wait for a decision, oldest first."""
-        return self._log.run(lambda turn: reading.pending(turn, turn.time(now)))
-
-    def status(self) -> Status:
-        """Give the ledger at a glance."""
-        return self._log.run(lambda turn: reading.status(turn, self._log, turn.time(None)))
-
     def _answer(self, body: Callable[[Turn], T | Refused]) -> T:
         """Give the answer of a gate, or raise its refusal, when it is durable."""
         answer = self._log.run(body)
@@ -365,6 +358,7 @@ def _log(
     clock: Callable[[], int],
     sync: Callable[[int], None],
     *,
+    profiles: Mapping[bytes, Profile] | None = None,
     progress: Callable[[int], None] | None = None,
     adopt: bool = False,
 ) -> Log:
@@ -378,9 +372,19 @@ def _log(
         state_directory(named),
         lambda: keys.find_keys(named, key_paths),
         clock,
+        profiles=profiles,
         progress=progress,
         adopt=adopt,
     )
+
+
+def _profile(text: bytes | None) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Give what a body says of a profile, and the opening that it binds."""
+    if text is None:
+        return {}, {}
+    if not isinstance(text, bytes):
+        raise ProposalInvalid("profile", "expected bytes")
+    return {"profile": parse_profile(text).digest}, {"profile": text}
 
 
 def _chain_of(store: FileStore) -> bytes:

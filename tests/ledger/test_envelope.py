@@ -238,7 +238,7 @@ def test_proposal_as_json_has_no_member_that_the_ledger_sets() -> None:
         ({"subject": {"id": "a", "source": "model"}}, "/subject/source"),
         ({"salt": "a"}, "/salt"),
         ({"issued_at": 5}, "/issued_at"),
-        ({"approval_basis": {}}, "/approval_basis"),
+        ({"approval_basis": {}}, "/approval_basis/verdict"),
         ({"approver": "user:approver-1"}, "/approver"),
         ({"reasoning": None}, "/reasoning"),
         ({"reasoning": "\ud800"}, "/reasoning"),

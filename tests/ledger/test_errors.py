@@ -28,6 +28,7 @@ ERRORS: dict[type[LedgerError], tuple[LedgerError, int]] = {
     errors.VersionUnknown: (errors.VersionUnknown("cardchain/2", "cardchain/1"), 4),
     errors.Refused: (errors.Refused("resolve", "expired", count=1, record=Place(7)), 5),
     errors.KeyMissing: (errors.KeyMissing(bytes(16), bytes(8)), 6),
+    errors.ProfileMissing: (errors.ProfileMissing(bytes(32)), 6),
     errors.StoreFailed: (errors.StoreFailed("no space left on device"), 6),
     errors.Dead: (errors.Dead("sync failed"), 6),
     errors.LockTimeout: (errors.LockTimeout("lock", 5.0), 6),

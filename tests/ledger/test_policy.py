@@ -200,7 +200,11 @@ def test_a_manifest_says_what_the_envelope_says(
 def test_a_manifest_cannot_hold_itself() -> None:
     document = manifest(AMOUNT)
     whole = copy.deepcopy(document["review_manifest"])
-    document["review_manifest"]["fields"][0] = {"id": "m", "path": "/review_manifest", "value": whole}
+    document["review_manifest"]["fields"][0] = {
+        "id": "m",
+        "path": "/review_manifest",
+        "value": whole,
+    }
     assert policy.manifest_mismatch(document, NONE)
 
 
@@ -259,7 +263,9 @@ def test_the_reasons_of_issue_stand_in_the_order_of_the_spec() -> None:
     found = []
     for repair in (
         lambda: document["approval_basis"].update(evidence_class="fired_rules"),
-        lambda: document["approval_basis"].update(evidence_class="whole_policy", policy_sha256=HASH),
+        lambda: document["approval_basis"].update(
+            evidence_class="whole_policy", policy_sha256=HASH
+        ),
         lambda: document["action"]["arguments"].update(amount="2"),
         lambda: document["action"].update(tool_name="refund"),
     ):

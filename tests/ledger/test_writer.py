@@ -124,19 +124,6 @@ def test_a_runtime_says_its_name_and_what_the_format_knows(
     assert ledger.status().count == 1
 
 
-def test_a_proposal_with_policy_evidence_is_an_error_of_the_caller(
-    ledger: Ledger, proposal: Propose
-) -> None:
-    manifest = {
-        "schema": "s",
-        "selector": "0" * 64,
-        "fields": [{"id": "amount", "path": "/action/arguments/amount", "value": "199.00"}],
-    }
-    with pytest.raises(ProposalInvalid, match="review_manifest"):
-        ledger.issue(proposal(review_manifest=manifest))
-    assert ledger.status().count == 1
-
-
 def test_a_hash_is_taken_as_digits_as_bytes_and_as_what_was_handed_out(
     ledger: Ledger, proposal: Propose, facts: Callable[..., Facts]
 ) -> None:

@@ -1,0 +1,71 @@
+"""A ledger as it is looked at: questions that change nothing (spec §6.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from ledger import reading, request
+from ledger.answers import CardStatus, Status
+from ledger.codec import Record
+from ledger.log import Log
+from ledger.request import Hash
+
+
+class Reader:
+    """The questions that one open ledger answers."""
+
+    def __init__(self, path: Path, log: Log) -> None:
+        """Take a log that is ready; use `init`, `open` or `adopt`."""
+        self.path = path
+        self._log = log
+
+    def __enter__(self) -> Self:
+        """Give the ledger itself."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
+    def close(self) -> None:
+        """Let go of all files."""
+        self._log.close()
+
+    @property
+    def chain(self) -> bytes:
+        """The 16 bytes that name this ledger."""
+        return self._log.chain
+
+    def find(self, prefix: str) -> bytes:
+        """Give the hash of the one card that begins with 1 to 64 digits.
+
+        Raises:
+            UnknownCard, AmbiguousPrefix: There is none, or more than one.
+
+        """
+        return self._log.run(lambda turn: reading.find(turn, prefix))
+
+    def card(self, card: Hash, *, now: int | None = None) -> CardStatus:
+        """Give a card as it is now, or at a time in unix milliseconds; `UnknownCard` if none."""
+        card_hash = request.card_hash("card", card)
+        return self._log.run(lambda turn: reading.status_of(turn, card_hash, turn.time(now)))
+
+    def events(self, card: Hash) -> tuple[Record, ...]:
+        """Give every record about a card in order, refusals too; `UnknownCard` if none."""
+        card_hash = request.card_hash("card", card)
+        return self._log.run(lambda turn: reading.events(turn, card_hash))
+
+    def records(self, start: int = 0) -> Iterator[Record]:
+        """Yield the records from seq `start` to the last one appended before the call."""
+        end = self._log.run(lambda turn: turn.covered.end.seq)
+        return reading.records(self._log, start, end)
+
+    def pending(self, now: int | None = None) -> tuple[CardStatus, ...]:
+        """Give the cards that wait for a decision, oldest first."""
+        return self._log.run(lambda turn: reading.pending(turn, turn.time(now)))
+
+    def status(self) -> Status:
+        """Give the ledger at a glance."""
+        return self._log.run(lambda turn: reading.status(turn, self._log, turn.time(None)))

@@ -209,6 +209,21 @@ def _check_order(value: Any) -> None:
             _check_order(member)
 
 
+def _check_types(value: Any) -> None:
+    """Check what every version keeps to (spec §3.1); the kinds of this one say more."""
+    if type(value) is list:
+        for element in value:
+            _check_types(element)
+    elif type(value) is dict:
+        for member in value.values():
+            _check_types(member)
+    elif type(value) is int:
+        if not -(2**64) <= value < 2**64:
+            raise Malformed("a tag inside the payload")
+    elif value is not None and type(value) not in (bool, bytes, str):
+        raise Malformed("a float, a tag or a simple value inside the payload")
+
+
 def _order(name: Any) -> tuple[int, bytes]:
     if type(name) is not str:
         raise Malformed("map key is not text")
@@ -230,6 +245,7 @@ def _event(payload: Any, openings: dict[str, bytes]) -> Event:
     if type(payload) is not list or not payload or type(payload[0]) is not str:
         raise Malformed("payload is not an array that begins with a version")
     if payload[0] != VERSION:
+        _check_types(payload)
         raise VersionUnknown(payload[0], VERSION)
     if len(payload) != 8:
         raise Malformed(f"payload is an array of {len(payload)}, expected 8")

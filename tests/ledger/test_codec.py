@@ -225,11 +225,21 @@ def test_record_that_the_malformed_ones_were_made_from_is_good() -> None:
     assert decode(GOOD).raw == GOOD
 
 
-@pytest.mark.parametrize("payload", [["cardchain/2"], ["cardchain/2", {"later": 1}], ["", 1]])
+@pytest.mark.parametrize(
+    "payload", [["cardchain/2"], ["cardchain/2", {"a": [-1, None, b"", True]}], ["", 2**64 - 1]]
+)
 def test_other_version_is_unknown_and_not_malformed(payload: Any) -> None:
     with pytest.raises(VersionUnknown) as caught:
         decode(record(payload))
     assert caught.value.found == payload[0]
+
+
+@pytest.mark.parametrize("item", ["f93c00", "f7", "e0", "c249010000000000000000", "d82061 61"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_other_version_has_no_float_tag_or_simple_value_either(item: str, inside: bool) -> None:
+    value = bytearray.fromhex(item)
+    with pytest.raises(Malformed):
+        decode(record(["cardchain/2", {"later": [value]} if inside else value]))
 
 
 def redacted(lines: int, last: int) -> list[Any]:

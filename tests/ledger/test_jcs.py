@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from enum import IntEnum, StrEnum
 from typing import Any
 
@@ -69,6 +70,25 @@ def test_text_is_refused_and_the_place_named(name: str) -> None:
     with pytest.raises(ProposalInvalid) as caught:
         jcs.parse(text)
     assert caught.value.pointer == pointer
+
+
+REASONS = {
+    "a byte order mark": "byte order mark",
+    "bytes that are not UTF-8": "not UTF-8 at byte 1",
+    "trailing data": "trailing data at byte 3",
+    "a control character in a text": "invalid control character at byte 1",
+    "a repeated name inside": "repeated name",
+    "2^53": "write it as text",
+    "NaN": "NaN is not a JSON number",
+    "-0.0": "negative zero",
+    "a high surrogate": "unpaired surrogate",
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_refused_text_is_told_why(name: str) -> None:
+    with pytest.raises(ProposalInvalid, match=re.escape(REASONS[name])):
+        jcs.parse(REFUSED[name][0])
 
 
 class Number(IntEnum):

@@ -40,7 +40,12 @@ _REST = re.compile(
     rb',"task":(?P<task>\{"id":' + _NAME + rb',"step":' + _NAME + rb"\})\}"
 )
 _SHORT = 2000  # no text of a shorter envelope can be too long
-_LIMITS = (("reasoning", 2000), ("rationale", 4096), ("purpose", 4096), ("procedure", 4096))
+_TEXTS = ("reasoning", "rationale", "purpose", "procedure")
+_MOST = (2000, 4096, 4096, 4096)
+_GROUPS = ("tool", "effect_key", "grant_ttl", *_TEXTS, "issued_at", "not_after", "task")
+_EFFECT_KEY = (
+    b'{"args_digest":"%b","capability":null,"format":"effect-key/1","task":%b,"tool_name":%b}'
+)
 
 
 class Plain(NamedTuple):
@@ -62,17 +67,24 @@ def read(data: bytes) -> Plain | None:
     rest = None if end is None else _REST.fullmatch(data, end)
     if rest is None:
         return None
-    args_digest, effect_key = begin[1], rest["effect_key"]
-    if hashlib.sha256(data[start:end]).hexdigest().encode() != args_digest:
+    sha256 = hashlib.sha256
+    args_digest = begin[1]
+    tool, effect_key, ttl, *texts, issued, latest, task = rest.group(*_GROUPS)
+    if sha256(data[start:end]).hexdigest() != args_digest.decode():
         return None
-    task, tool = rest["task"], rest["tool"]
-    key = b'{"args_digest":"%b","capability":null,"format":"effect-key/1","task":%b,"tool_name":%b}'
-    if hashlib.sha256(key % (args_digest, task, tool)).hexdigest().encode() != effect_key:
+    key = _EFFECT_KEY % (args_digest, task, tool)
+    if sha256(key).hexdigest() != effect_key.decode():
         return None
-    if len(data) > _SHORT and any(len(rest[name] or b"") - 2 > most for name, most in _LIMITS):
+    if len(data) > _SHORT and any(
+        len(text or b"") - 2 > most for text, most in zip(texts, _MOST, strict=True)
+    ):
         return None
-    issued_at, not_after = int(rest["issued_at"]), int(rest["not_after"])
-    grant_ttl = None if rest["grant_ttl"] is None else int(rest["grant_ttl"])
+    issued_at, not_after, grant_ttl = int(issued), int(latest), None if ttl is None else int(ttl)
     if not issued_at < not_after <= MAX_TIME or (grant_ttl or 0) > MAX_TIME:
         return None
-    return Plain(hashlib.sha256(task).digest(), issued_at, not_after, grant_ttl)
+    return Plain(sha256(task).digest(), issued_at, not_after, grant_ttl)
+
+
+def _fit(texts: list[bytes | None]) -> bool:
+    limits = zip(texts, _MOST, strict=True)
+    return all(text is None or len(text) - 2 <= most for text, most in limits)

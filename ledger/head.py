@@ -111,13 +111,16 @@ def _parse(content: bytes) -> Head | None:
     text, _, checksum = content.partition(b"\n")
     if hashlib.sha256(text).hexdigest().encode() != checksum.strip():
         return None
-    found = json.loads(text)
-    return Head(
-        chain=bytes.fromhex(found["chain"]),
-        seq=found["seq"],
-        digest=bytes.fromhex(found["digest"]),
-        segment=found["segment"],
-        offset=found["offset"],
-        inode=found["inode"],
-        since=found["since"],
-    )
+    try:
+        found = json.loads(text)
+        return Head(
+            chain=bytes.fromhex(found["chain"]),
+            seq=found["seq"],
+            digest=bytes.fromhex(found["digest"]),
+            segment=found["segment"],
+            offset=found["offset"],
+            inode=found["inode"],
+            since=found["since"],
+        )
+    except (KeyError, TypeError, ValueError):
+        return None

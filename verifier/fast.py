@@ -14,8 +14,10 @@ from verifier.cards import (
     APPROVED,
     DISPATCHED,
     JUDGED,
+    RESOLVED,
     Cards,
 )
+from verifier.checks.refusals import count_name, next_count
 from verifier.envelope import is_well_formed, repeats_problem
 from verifier.escape import is_blank
 from verifier.evidence import MAC_HEAD, PROTECTED_END, PROTECTED_HEAD, Evidence
@@ -31,6 +33,7 @@ from verifier.spec import (
     MAX_INTEGER,
     MAX_OPENING,
     MAX_RECORD,
+    REASONS,
     VERSION,
 )
 
@@ -46,7 +49,7 @@ _OUTCOMES = {
     b"\x67outcome" + cbor.text(outcome): outcome for outcome in ("succeeded", "failed", "unknown")
 }
 _DISPATCHED = APPROVED | DISPATCHED
-_MAX_DECISIONS = 4096
+_MAX_KNOWN = 4096
 
 
 def advance(frames: Frames, replay: Replay) -> bool:
@@ -175,7 +178,11 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
                     card, seq, now, buffer[at:at_tag], envelope
                 )
             else:
-                folded = folds.event(kind, number, card, seq, now, buffer[at:at_tag])
+                body = buffer[at:at_tag]
+                folded = folds.event(kind, number, card, seq, now, body) or (
+                    kind == "refused" and folds.refused(number, card, now, body, state.counts)
+                )
+                run.contained += folded and kind == "refused"
             if folded:
                 frames.pos = end
                 seq += 1
@@ -235,12 +242,13 @@ class _Folds:
     Each method gives False where it does not accept; nothing is folded in then.
     """
 
-    __slots__ = ("cards", "decisions", "sure_from")
+    __slots__ = ("cards", "decisions", "refusals", "sure_from")
 
     def __init__(self, cards: Cards, sure_from: int) -> None:
         self.cards = cards
         self.sure_from = sure_from
         self.decisions: dict[tuple[int, bool, bytes], str | None] = {}
+        self.refusals: dict[tuple[int, bytes, bytes], tuple[str, int, bytes]] = {}
 
     def issued(self, card: bytes, seq: int, now: int, body: bytes, envelope: bytes) -> bool:
         """Accept the first card of a step."""
@@ -261,6 +269,10 @@ class _Folds:
         self.cards.issue(card, seq, found.task_digest, found.not_after, found.grant_ttl)
         self.cards.flags[-1] |= JUDGED
         return True
+
+    def _is_sure(self, number: int) -> bool:
+        """Say whether a card's envelope was checked and no unsound record stands after it."""
+        return number >= self.sure_from and bool(self.cards.flags[number] & JUDGED)
 
     def event(self, kind: str, number: int, card: bytes, seq: int, now: int, body: bytes) -> bool:
         """Accept a decision, dispatch or outcome in its time and order."""
@@ -288,6 +300,40 @@ class _Folds:
             return True
         return False
 
+    def refused(
+        self, number: int, card: bytes, now: int, body: bytes, counts: dict[bytes, int]
+    ) -> bool:
+        """Accept a refused decision on the card asked about, for one of the usual reasons."""
+        begin = _OF + cbor.uint(self.cards.last[number]) + _ECHO
+        at_echo = 1 + len(begin)
+        at_rest = at_echo + DIGEST_SIZE
+        at_target = body.find(_TARGET + card, at_rest)
+        if not self._is_sure(number) or at_target < 0 or not body.startswith(begin, 1):
+            return False
+        key = body[0], body[at_rest:at_target], body[at_target + len(_TARGET) + DIGEST_SIZE :]
+        known = self.refusals.get(key)
+        if known is None:
+            known = _read_refusal(body, card)
+            if len(self.refusals) >= _MAX_KNOWN:
+                self.refusals.clear()
+            self.refusals[key] = known
+        reason, count, name = known
+        echo = body[at_echo:at_rest]
+        if not self._refusal_holds(reason, number, now, echo, card):
+            return False
+        if count != next_count(counts.get(name + card, 0)):
+            return False
+        counts[name + card] = count
+        return True
+
+    def _refusal_holds(self, reason: str, number: int, now: int, echo: bytes, card: bytes) -> bool:
+        if reason == "hash_mismatch" or echo != card:
+            return reason == "hash_mismatch" and echo != card
+        decided = bool(self.cards.flags[number] & RESOLVED)
+        if reason == "already_resolved" or decided:
+            return reason == "already_resolved" and decided
+        return reason == "expired" and self.cards.over(number, now)
+
     def _decision(self, body: bytes, begin: bytes, card: bytes) -> str | None:
         """Give the decision of a body that begins as it must, else None.
 
@@ -301,7 +347,7 @@ class _Folds:
         known = self.decisions.get(key)
         if known is None:
             known = _read_decision(body, card)
-            if len(self.decisions) >= _MAX_DECISIONS:
+            if len(self.decisions) >= _MAX_KNOWN:
                 self.decisions.clear()
             self.decisions[key] = known
         return known
@@ -318,6 +364,16 @@ def _read_decision(body: bytes, card: bytes) -> str | None:
         return None
     decision: str = value["decision"]
     return decision
+
+
+def _read_refusal(body: bytes, card: bytes) -> tuple[str, int, bytes]:
+    """Give reason, count and what refusals are counted by; no reason where it is not usual."""
+    value, end = cbor.decode_item(body, 0, 1)
+    if end != len(body) or type(value) is not dict or body_problem("refused", card, value):
+        return "", 0, b""
+    if value["gate"] != "resolve" or value["reason"] not in REASONS["resolve"]:
+        return "", 0, b""
+    return value["reason"], value["count"], count_name("resolve", value["reason"])
 
 
 def _has_runtime(body: bytes, begin: bytes, rest: bytes) -> bool:

@@ -95,7 +95,7 @@ class Run:
     `at` is the time of the last one, `prev` the chain digest of the record before the first.
     """
 
-    __slots__ = ("at", "digests", "first_seq", "kinds", "prev")
+    __slots__ = ("at", "contained", "digests", "first_seq", "kinds", "prev")
 
     def __init__(self, first_seq: int, prev: bytes, at: int) -> None:
         """Start with none."""
@@ -103,6 +103,7 @@ class Run:
         self.prev = prev
         self.at = at
         self.digests: list[bytes] = []
+        self.contained = 0
         self.kinds = dict.fromkeys((*CARD_KINDS, "refused"), 0)
 
 
@@ -178,6 +179,7 @@ class Replay:
         tally.envelopes_ok += count
         tally.decisions += run.kinds["resolved"]
         tally.decisions_ok += run.kinds["resolved"]
+        tally.contained += run.contained
         for kind, number in run.kinds.items():
             tally.kinds[kind] += number
         if self.head in run.digests:

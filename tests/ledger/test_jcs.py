@@ -27,6 +27,7 @@ REFUSED = {
     "a byte order mark": (b"\xef\xbb\xbf{}", ""),
     "a repeated name": (b'{"a":1,"a":1}', "/a"),
     "a repeated name inside": (b'{"x":[0,{"a":1,"b":2,"a":3}]}', "/x/1/a"),
+    "a repeated name before another": (b'{"b":1,"a":1,"a":2,"c":3}', "/a"),
     "a name repeated by an escape": (b'{"a":1,"\\u0061":2}', "/a"),
     "a high surrogate": (b'["","\\ud83d"]', "/1"),
     "a low surrogate": (b'{"a":"\\ude00"}', "/a"),
@@ -170,6 +171,10 @@ def test_pointer_to_what_is_too_deep_has_its_names() -> None:
 
 def test_brackets_in_a_text_are_not_depth() -> None:
     assert jcs.parse(b'"' + b"[" * 100 + b'\\""') == "[" * 100 + '"'
+
+
+def test_arrays_and_objects_side_by_side_are_not_depth() -> None:
+    assert jcs.parse(b"[" + b",".join([b"[]", b"{}"] * 65) + b"]") == [[], {}] * 65
 
 
 def test_document_of_the_limit_is_read() -> None:

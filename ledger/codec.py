@@ -75,10 +75,9 @@ def encode(event: Event, kid: bytes, tag_of: Callable[[bytes], bytes]) -> bytes:
     where a value does not fit its kind, since such a value came from the caller.
     """
     body = _in_order(event.body)
-    openings = _in_order(event.openings)
     try:
         _check_common(event)
-        check_event(event.kind, event.card, body, openings)
+        check_event(event.kind, event.card, body, event.openings)
     except Malformed as error:
         raise ProposalInvalid(error.pointer, error.reason) from None
     payload = cbor2.dumps(
@@ -86,12 +85,12 @@ def encode(event: Event, kid: bytes, tag_of: Callable[[bytes], bytes]) -> bytes:
             [VERSION, event.chain, event.seq, event.prev, event.at, event.kind, event.card, body]
         )
     )
-    head = _HEADER + kid
+    openings = cbor2.dumps(_in_order(event.openings))
     tag = tag_of(_to_be_maced(kid, payload))
-    raw = head + cbor2.dumps(openings) + payload + _TAG_HEAD + tag
-    bare_size = len(head) + len(_NO_OPENINGS) + len(payload) + len(_TAG_HEAD) + len(tag)
-    if bare_size > MAX_BARE or len(raw) > MAX_RECORD:
-        raise ProposalInvalid("", f"record of {len(raw)} bytes ({bare_size} bare) is too large")
+    raw = _HEADER + kid + openings + payload + _TAG_HEAD + tag
+    bare = len(raw) - len(openings) + len(_NO_OPENINGS)
+    if bare > MAX_BARE or len(raw) > MAX_RECORD:
+        raise ProposalInvalid("", f"record of {len(raw)} bytes ({bare} bare) is too large")
     return raw
 
 

@@ -9,7 +9,7 @@ from verifier.jsonreport import render_json
 from verifier.keys import Key, Pin
 from verifier.report import Finding, LogReport, Outcome, Report, Row, Verdict
 from verifier.text import render_text
-from verifier.verification import verify
+from verifier.verify import verify
 
 __all__ = [
     "Finding",

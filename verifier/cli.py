@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from verifier.jsonreport import render_json
 from verifier.software import SOFTWARE
 from verifier.text import diagnostic, render_text
-from verifier.verification import verify
+from verifier.verify import verify
 
 CRASHED = 1
 INTERRUPTED = 130

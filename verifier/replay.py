@@ -180,8 +180,7 @@ class Replay:
         tally.decisions += run.kinds["resolved"]
         tally.decisions_ok += run.kinds["resolved"]
         tally.contained += run.contained
-        for kind, number in run.kinds.items():
-            tally.kinds[kind] += number
+        tally.kinds.update({kind: number for kind, number in run.kinds.items() if number})
         if self.head in run.digests:
             self.head_at = run.first_seq + run.digests.index(self.head)
         if self.digests is not None:

@@ -202,7 +202,7 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
         frames.pos = end
         if record.envelope is None or len(record.openings) < len(record.bound):
             return record
-        if not replay.passes(record):
+        if not replay.passes(record) or (kind == "resolved" and not replay.echoed(record)):
             return record
         replay.fold_card(record)
         seq += 1

@@ -346,11 +346,12 @@ class Replay:
             tally.envelopes_ok += not (failed is not None and failed.id == "card_hash")
         if kind == "resolved":
             tally.decisions += 1
-            tally.decisions_ok += failed is None and self._echoed(record)
+            tally.decisions_ok += failed is None and self.echoed(record)
         elif kind == "dispatched" and failed is not None:
             tally.bad_dispatches += 1
 
-    def _echoed(self, record: Evidence) -> bool:
+    def echoed(self, record: Evidence) -> bool:
+        """Say whether a decision is on a card that is known from its issue on."""
         card = self.state.cards.numbers.get(record.card or b"")
         return card is not None and self.state.judges_card(card)
 

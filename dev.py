@@ -25,7 +25,7 @@ DEBIAN_WHEELS = Path("/usr/share/python-wheels")
 USAGE = """usage: python3 dev.py COMMAND
 
   demo                the story of an approval in under three seconds
-  test [ARGUMENTS]    the tests; the arguments go to pytest
+  test [ARGUMENTS]    every test, or what the arguments say to pytest
   lint                ruff and mypy
 """
 
@@ -137,7 +137,8 @@ def _demo(_: list[str]) -> int:
 
 
 def _test(arguments: list[str]) -> int:
-    return subprocess.call([BIN / "python", "-m", "pytest", *arguments])
+    every_test = ["-n", "auto"]  # one process per core; they wait for disks and clocks a lot
+    return subprocess.call([BIN / "python", "-m", "pytest", *(arguments or every_test)])
 
 
 def _lint(_: list[str]) -> int:

@@ -1,6 +1,8 @@
 """Records as bytes: COSE_Mac0 in deterministic CBOR, in its one form (spec §3).
 
-`cbor2` reads more than the one form, so what it read is written again and compared.
+The frame around the payload is read here, since nothing in it may be acted on before its
+limits are known. The payload is read by `cbor2`, which takes more than the one form, so
+what it read is written again and compared.
 """
 
 from __future__ import annotations
@@ -8,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import cbor2
 
@@ -25,12 +27,8 @@ _BODY_START: Final = len(_HEADER) + 8
 _TAG_HEAD: Final = bytes.fromhex("5820")
 _TAG_SIZE: Final = 32
 _NO_OPENINGS: Final = b"\xa0"
-_OPENINGS: Final = tuple(
-    sorted(
-        (b"envelope", b"presented", b"note", b"response", b"rebuilt", b"profile", b"signature"),
-        key=lambda name: (len(name), name),
-    )
-)
+_MOST_OPENINGS: Final = 64
+_LONGEST_NAME: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +75,9 @@ def encode(event: Event, kid: bytes, tag_of: Callable[[bytes], bytes]) -> bytes:
     where a value does not fit its kind, since such a value came from the caller.
     """
     body = _in_order(event.body)
-    openings = _in_order(event.openings)
     try:
         _check_common(event)
-        check_event(event.kind, event.card, body, openings)
+        check_event(event.kind, event.card, body, event.openings)
     except Malformed as error:
         raise ProposalInvalid(error.pointer, error.reason) from None
     payload = cbor2.dumps(
@@ -88,12 +85,12 @@ def encode(event: Event, kid: bytes, tag_of: Callable[[bytes], bytes]) -> bytes:
             [VERSION, event.chain, event.seq, event.prev, event.at, event.kind, event.card, body]
         )
     )
-    head = _HEADER + kid
+    openings = cbor2.dumps(_in_order(event.openings))
     tag = tag_of(_to_be_maced(kid, payload))
-    raw = head + cbor2.dumps(openings) + payload + _TAG_HEAD + tag
-    bare_size = len(head) + len(_NO_OPENINGS) + len(payload) + len(_TAG_HEAD) + len(tag)
-    if bare_size > MAX_BARE or len(raw) > MAX_RECORD:
-        raise ProposalInvalid("", f"record of {len(raw)} bytes ({bare_size} bare) is too large")
+    raw = _HEADER + kid + openings + payload + _TAG_HEAD + tag
+    bare = len(raw) - len(openings) + len(_NO_OPENINGS)
+    if bare > MAX_BARE or len(raw) > MAX_RECORD:
+        raise ProposalInvalid("", f"record of {len(raw)} bytes ({bare} bare) is too large")
     return raw
 
 
@@ -102,26 +99,21 @@ def decode(raw: bytes) -> Record:
 
     Raises `Malformed`, or `VersionUnknown` where the payload names another version.
     """
-    if len(raw) > MAX_RECORD:
-        raise Malformed(f"record of {len(raw)} bytes, limit {MAX_RECORD}")
-    if not raw.startswith(_HEADER):
-        raise Malformed("not the header of a record")
-    protected, openings, payload, tag = _one_form(raw[1:], 1)  # the header says: an array of 4
-    if type(openings) is not dict:
-        raise Malformed("unprotected is not a map")
-    if type(payload) is not bytes:
-        raise Malformed("payload is not a byte string")
-    if type(tag) is not bytes or len(tag) != _TAG_SIZE:
-        raise Malformed(f"tag is not a byte string of {_TAG_SIZE} bytes")
-    tail = len(cbor2.dumps(payload)) + len(_TAG_HEAD) + _TAG_SIZE
-    bare = raw[:_BODY_START] + _NO_OPENINGS + raw[-tail:]
+    try:
+        frame = _frame(raw, 0)
+    except IndexError:
+        raise Malformed("the bytes end inside the record", len(raw)) from None
+    if frame.end != len(raw):
+        raise Malformed(f"record of {frame.end} bytes, found {len(raw)}")
+    bare = raw[:_BODY_START] + _NO_OPENINGS + raw[frame.item :]
     if len(bare) > MAX_BARE:
         raise Malformed(f"bare record of {len(bare)} bytes, limit {MAX_BARE}")
-    event = _event(_one_form(payload, len(raw) - tail), openings)
+    openings = {name: raw[start:end] for name, (start, end) in frame.openings.items()}
+    event = _event(_one_form(raw[frame.payload : frame.payload_end], frame.payload), openings)
     return Record(
         raw=raw,
-        kid=protected[-8:],
-        tag=tag,
+        kid=raw[len(_HEADER) : _BODY_START],
+        tag=raw[-_TAG_SIZE:],
         chain=event.chain,
         seq=event.seq,
         prev=event.prev,
@@ -141,22 +133,10 @@ def next_length(buffer: bytes | memoryview, start: int = 0) -> int | None:
     Only the frame is read: what is inside may still be malformed.
     Raises `Malformed` if no record can begin with these bytes.
     """
-    found = bytes(buffer[start : start + len(_HEADER)])
-    if not _HEADER.startswith(found):
-        raise Malformed("not the header of a record", start)
     try:
-        payload = _after_openings(buffer, start + _BODY_START)
-        size, end = _head(buffer, payload, 2, MAX_BARE)
-        end += size
-        for expected in _TAG_HEAD:
-            if buffer[end] != expected:
-                raise Malformed("tag is not a byte string of 32 bytes", end)
-            end += 1
+        end = _frame(buffer, start).end
     except IndexError:
         return None
-    end += _TAG_SIZE
-    if end - start > MAX_RECORD:
-        raise Malformed(f"record of {end - start} bytes, limit {MAX_RECORD}", start)
     return end - start if end <= len(buffer) else None
 
 
@@ -209,6 +189,21 @@ def _check_order(value: Any) -> None:
             _check_order(member)
 
 
+def _check_types(value: Any) -> None:
+    """Check what every version keeps to (spec §3.1); the kinds of this one say more."""
+    if type(value) is list:
+        for element in value:
+            _check_types(element)
+    elif type(value) is dict:
+        for member in value.values():
+            _check_types(member)
+    elif type(value) is int:
+        if not -(2**64) <= value < 2**64:
+            raise Malformed("a tag inside the payload")
+    elif value is not None and type(value) not in (bool, bytes, str):
+        raise Malformed("a float, a tag or a simple value inside the payload")
+
+
 def _order(name: Any) -> tuple[int, bytes]:
     if type(name) is not str:
         raise Malformed("map key is not text")
@@ -230,6 +225,7 @@ def _event(payload: Any, openings: dict[str, bytes]) -> Event:
     if type(payload) is not list or not payload or type(payload[0]) is not str:
         raise Malformed("payload is not an array that begins with a version")
     if payload[0] != VERSION:
+        _check_types(payload)
         raise VersionUnknown(payload[0], VERSION)
     if len(payload) != 8:
         raise Malformed(f"payload is an array of {len(payload)}, expected 8")
@@ -255,20 +251,59 @@ def _check_common(event: Event) -> None:
         raise Malformed("card: expected 32 bytes or null")
 
 
-def _after_openings(buffer: bytes | memoryview, at: int) -> int:
-    count, at = _head(buffer, at, 5, len(_OPENINGS))
-    last = -1
+class _Frame(NamedTuple):
+    """Where the parts of a record lie: the content of its openings and of its payload."""
+
+    openings: dict[str, tuple[int, int]]
+    item: int  # the payload with its head
+    payload: int
+    payload_end: int
+    end: int
+
+
+def _frame(buffer: bytes | memoryview, start: int) -> _Frame:
+    """Take apart all of a record but the payload (spec §3.1, §3.3, §3.4).
+
+    Raises `IndexError` where the buffer ends before the head of the tag.
+    """
+    if not _HEADER.startswith(bytes(buffer[start : start + len(_HEADER)])):
+        raise Malformed("not the header of a record", start)
+    openings, item = _openings(buffer, start + _BODY_START)
+    size, payload = _head(buffer, item, 2, MAX_BARE)
+    payload_end = payload + size
+    for place, expected in enumerate(_TAG_HEAD, payload_end):
+        if buffer[place] != expected:
+            raise Malformed(f"tag is not a byte string of {_TAG_SIZE} bytes", payload_end)
+    end = payload_end + len(_TAG_HEAD) + _TAG_SIZE
+    if end - start > MAX_RECORD:
+        raise Malformed(f"record of {end - start} bytes, limit {MAX_RECORD}", start)
+    return _Frame(openings, item, payload, payload_end, end)
+
+
+def _openings(buffer: bytes | memoryview, at: int) -> tuple[dict[str, tuple[int, int]], int]:
+    """Read the map of openings. A later version may know other names, so any name is taken."""
+    count, at = _head(buffer, at, 5, _MOST_OPENINGS)
+    found: dict[str, tuple[int, int]] = {}
+    last = b""
     for _ in range(count):
-        size, start = _head(buffer, at, 3, len(_OPENINGS[-1]))
-        at = start + size
+        size, name_start = _head(buffer, at, 3, _LONGEST_NAME)
+        at = name_start + size
         buffer[at - 1]
-        name = bytes(buffer[start:at])
-        if name not in _OPENINGS or _OPENINGS.index(name) <= last:
-            raise Malformed("unknown, repeated or unsorted opening", start)
-        last = _OPENINGS.index(name)
+        name = bytes(buffer[name_start:at])
+        if found and (len(name), name) <= (len(last), last):
+            raise Malformed("repeated or unsorted opening", name_start)
+        last = name
         size, start = _head(buffer, at, 2, MAX_OPENING)
         at = start + size
-    return at
+        found[_text(name, name_start)] = (start, at)
+    return found, at
+
+
+def _text(encoded: bytes, offset: int) -> str:
+    try:
+        return encoded.decode()
+    except UnicodeDecodeError:
+        raise Malformed("text that is not UTF-8", offset) from None
 
 
 def _head(buffer: bytes | memoryview, at: int, major: int, limit: int) -> tuple[int, int]:

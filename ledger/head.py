@@ -44,6 +44,8 @@ class HeadFile:
         self._path = path
         self._ledger = ledger
         self._known = -1
+        self._last: Head | None = None
+        self._written = b""
 
     def read(self) -> Head | None:
         """Give what the file holds, None if it is missing or damaged."""
@@ -75,11 +77,13 @@ class HeadFile:
             descriptor = os.open(self._path, flags, 0o600)
             try:
                 fcntl.flock(descriptor, fcntl.LOCK_EX)
-                old = _parse(os.pread(descriptor, SIZE + 1, 0))
+                content = os.pread(descriptor, SIZE + 1, 0)
+                old = self._last if content == self._written else _parse(content)
                 if old is not None and old.inode != head.inode and not adopt:
                     raise Copied(self._ledger)
                 if old is None or old.seq < head.seq or (adopt and old.seq == head.seq):
-                    os.pwrite(descriptor, _format(head), 0)
+                    self._last, self._written = head, _format(head)
+                    os.pwrite(descriptor, self._written, 0)
             finally:
                 os.close(descriptor)
         except OSError as error:
@@ -107,13 +111,16 @@ def _parse(content: bytes) -> Head | None:
     text, _, checksum = content.partition(b"\n")
     if hashlib.sha256(text).hexdigest().encode() != checksum.strip():
         return None
-    found = json.loads(text)
-    return Head(
-        chain=bytes.fromhex(found["chain"]),
-        seq=found["seq"],
-        digest=bytes.fromhex(found["digest"]),
-        segment=found["segment"],
-        offset=found["offset"],
-        inode=found["inode"],
-        since=found["since"],
-    )
+    try:
+        found = json.loads(text)
+        return Head(
+            chain=bytes.fromhex(found["chain"]),
+            seq=found["seq"],
+            digest=bytes.fromhex(found["digest"]),
+            segment=found["segment"],
+            offset=found["offset"],
+            inode=found["inode"],
+            since=found["since"],
+        )
+    except (KeyError, TypeError, ValueError):
+        return None

@@ -73,9 +73,10 @@ class Index:
 
     def _open(self) -> None:
         self._pid = os.getpid()
+        self._database: sqlite3.Connection | None = None
         try:
             self._connect()
-        except sqlite3.DatabaseError:
+        except (sqlite3.DatabaseError, OSError):
             try:
                 self.remove()
                 self._connect()
@@ -86,24 +87,24 @@ class Index:
         if not self._path.exists():
             flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
             os.close(os.open(self._path, flags, 0o600))
-        self._database = sqlite3.connect(
+        self._database = database = sqlite3.connect(
             self._path,
             timeout=30,
             isolation_level=None,
             check_same_thread=False,
-            cached_statements=64,
         )
-        self._database.execute("PRAGMA journal_mode = WAL")
-        self._database.execute("PRAGMA synchronous = NORMAL")
-        (version,) = self._database.execute("PRAGMA user_version").fetchone()
+        database.execute("PRAGMA journal_mode = WAL")
+        database.execute("PRAGMA synchronous = NORMAL")
+        (version,) = database.execute("PRAGMA user_version").fetchone()
         if version == 0:
-            self._database.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
+            database.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
         elif version != VERSION:
             raise sqlite3.DatabaseError(f"version {version}")
 
     def remove(self) -> None:
         """Forget everything, and the file with it."""
-        self._database.close()
+        if self._database is not None:
+            self._database.close()
         for suffix in ("", "-wal", "-shm"):
             Path(f"{self._path}{suffix}").unlink(missing_ok=True)
 
@@ -114,7 +115,7 @@ class Index:
 
     def close(self) -> None:
         """Let go of the file."""
-        if os.getpid() == self._pid:
+        if os.getpid() == self._pid and self._database is not None:
             self._database.close()
 
     @contextmanager
@@ -123,6 +124,7 @@ class Index:
         if os.getpid() != self._pid:
             _PARENTS.append(self._database)
             self._open()
+        assert self._database is not None  # open from the beginning
         self._run("BEGIN IMMEDIATE")
         try:
             yield
@@ -253,6 +255,7 @@ class Index:
         return Position(*row) if row else None
 
     def _run(self, statement: str, *values: Any) -> sqlite3.Cursor:
+        assert self._database is not None  # open from the beginning
         try:
             return self._database.execute(statement, values)
         except sqlite3.Error as error:
@@ -266,7 +269,7 @@ class Index:
         return self._run(statement, *values).fetchall()
 
 
-_PARENTS: list[sqlite3.Connection] = []
+_PARENTS: list[sqlite3.Connection | None] = []
 """Connections of a parent process: a child must neither use nor close them."""
 
 

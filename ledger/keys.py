@@ -175,7 +175,7 @@ def _format(file: KeyFile) -> bytes:
 
 def _parse(path: Path, text: bytes) -> KeyFile:
     try:
-        document = json.loads(text, object_pairs_hook=_once)
+        document = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_int=_integer)
     except (ValueError, RecursionError):
         raise KeyFileUnusable(path, "not a JSON object with each name once") from None
     if not isinstance(document, dict):
@@ -211,3 +211,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(document) != len(pairs):
         raise ValueError
     return document
+
+
+def _integer(digits: str) -> int:
+    if digits == "-0":
+        raise ValueError
+    return int(digits)

@@ -7,7 +7,6 @@ lets go of the lock, and returns only when everything that the answer rests on i
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -77,7 +76,6 @@ class Log:
 
     def _begin(self) -> None:
         self._pid = os.getpid()
-        self._mutex = threading.Lock()
         self._seen = False
         self.since = 0
 
@@ -112,7 +110,7 @@ class Log:
         return self._once(Turn(self), body)
 
     def _once(self, turn: Turn, body: Callable[[Turn], T]) -> T:
-        with self._mutex, self._held() as tail:
+        with self._held() as tail:
             turn.begin(tail)
             result = body(turn)
             covered = turn.covered
@@ -147,7 +145,7 @@ class Log:
         """Append the `opened` record to an empty store, under a key made for this chain."""
         event = Event(self.chain, 0, ZERO, self.clock(), "opened", None, body, openings)
         record = seal(event, key)
-        with self._mutex, self._held() as tail:
+        with self._held() as tail:
             covered = self.replay.cover(
                 self.index, tail.append(ORIGIN, record.raw), record, key.kid
             )

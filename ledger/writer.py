@@ -363,7 +363,7 @@ def _log(
     adopt: bool = False,
 ) -> Log:
     """Put a log together; without `chain`, the first record says which it is."""
-    store = FileStore(path, next_length, sync=sync)
+    store = FileStore(path.absolute(), next_length, sync=sync)
     named = _chain_of(store) if chain is None else chain
     return Log(
         path,

@@ -111,18 +111,37 @@ def _array(data: bytes, pos: int, count: int, depth: int) -> tuple[list[Any], in
 
 
 def _map(data: bytes, pos: int, count: int, depth: int) -> tuple[dict[Any, Any], int]:
+    """Decode a map; short text and digests, which are most of a record, without a call each."""
     members: dict[Any, Any] = {}
     previous = b""
     for _ in range(count):
         start = pos
-        key, pos = decode_item(data, pos, depth)
-        encoded = data[start:pos]
+        first = data[pos]
+        if 0x60 < first < 0x78:
+            pos += first - 0x5F
+            encoded = data[start:pos]
+            key: Any = _text(encoded[1:])
+        else:
+            key, pos = decode_item(data, pos, depth)
+            encoded = data[start:pos]
+            if type(key) is list or type(key) is dict:
+                raise NotDeterministic("a map key that is an array or a map")
         if encoded <= previous:
             raise NotDeterministic("map keys unsorted or repeated")
         previous = encoded
-        if type(key) is list or type(key) is dict:
-            raise NotDeterministic("a map key that is an array or a map")
-        members[key], pos = decode_item(data, pos, depth)
+        first = data[pos]
+        if 0x60 < first < 0x78:
+            start = pos + 1
+            pos += first - 0x5F
+            members[key] = _text(data[start:pos])
+        elif first == 0x58 and data[pos + 1] == 0x20:
+            start = pos + 2
+            pos += 34
+            members[key] = data[start:pos]
+        else:
+            members[key], pos = decode_item(data, pos, depth)
+    if pos > len(data):
+        raise IndexError
     return members, pos
 
 

@@ -14,14 +14,16 @@ from verifier.cards import (
     APPROVED,
     DISPATCHED,
     JUDGED,
+    RESOLVED,
     Cards,
 )
+from verifier.checks.refusals import count_name, next_count
 from verifier.envelope import is_well_formed, repeats_problem
 from verifier.escape import is_blank
 from verifier.evidence import MAC_HEAD, PROTECTED_END, PROTECTED_HEAD, Evidence
 from verifier.framing import Frames
 from verifier.keys import Hmac
-from verifier.replay import Replay
+from verifier.replay import Replay, Run
 from verifier.shape import CARD_KINDS, bindings, body_problem, is_runtime, openings_problem
 from verifier.spec import (
     DIGEST_SIZE,
@@ -31,6 +33,7 @@ from verifier.spec import (
     MAX_INTEGER,
     MAX_OPENING,
     MAX_RECORD,
+    REASONS,
     VERSION,
 )
 
@@ -46,7 +49,7 @@ _OUTCOMES = {
     b"\x67outcome" + cbor.text(outcome): outcome for outcome in ("succeeded", "failed", "unknown")
 }
 _DISPATCHED = APPROVED | DISPATCHED
-_MAX_DECISIONS = 4096
+_MAX_KNOWN = 4096
 
 
 def advance(frames: Frames, replay: Replay) -> bool:
@@ -61,15 +64,31 @@ def advance(frames: Frames, replay: Replay) -> bool:
     hmac = state.ring.hmac(state.chain, state.kid)
     if hmac is None or frames.begins_segment or state.link_explained or state.gap_explained:
         return False
+    run = Run(state.expected_seq or 0, state.prev, state.at)
     try:
-        return _advance(frames, replay, hmac) and not state.disturbed
-    except IndexError:
-        return False  # the buffer ends inside a record
+        while True:
+            record = _accept(frames, replay, hmac, run)
+            replay.accept(run)
+            if not isinstance(record, Evidence):
+                return record and not state.disturbed
+            replay.take(record, proven=True)
+            if state.link_explained:
+                return False
+            run = Run(state.expected_seq or 0, state.prev, state.at or 0)
+    except IndexError:  # the buffer ends inside a record
+        replay.accept(run)
+        return False
     except (cbor.NotDeterministic, jcs.JsonRefused):
+        replay.accept(run)
         return not state.disturbed
 
 
-def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
+def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | bool:
+    """Accept records into `run`.
+
+    Gives a record of which all is proven that its own bytes can show, or else whether the record at
+    the place reached breaks a rule.
+    """
     state = replay.state
     begin = HEADER + (state.kid or b"")
     payload_begin = b"\x88" + cbor.text(VERSION) + b"\x50" + (state.chain or b"")
@@ -77,10 +96,11 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
     inner_keyed.update(MAC_HEAD + PROTECTED_HEAD + begin[len(HEADER) :] + b"\x40")
     outer_keyed = hmac.outer
     bare_begun = hashlib.sha256(b"\x00" + begin + b"\xa0")
-    sha256, decode_item, uint, accept = hashlib.sha256, cbor.decode_item, cbor.uint, replay.accept
+    sha256, decode_item, uint = hashlib.sha256, cbor.decode_item, cbor.uint
     buffer, size = frames.buffer, len(frames.buffer)
     folds = _Folds(state.cards, state.sure_from)
-    numbers = state.cards.numbers
+    numbers, digests, kinds = state.cards.numbers, run.digests, run.kinds
+    seq, prev = run.first_seq, run.prev
 
     while True:
         pos = frames.pos
@@ -90,7 +110,7 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
         # the openings: an envelope alone, or any map
         openings = None
         if buffer.startswith(_ENVELOPE, at_payload):
-            first = at_payload + len(_ENVELOPE) + 2
+            first = at_payload + 13
             length = buffer[first - 2] << 8 | buffer[first - 1]
             at_payload = first + length
             envelope = buffer[first:at_payload]
@@ -109,7 +129,7 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
             at_tag = at + buffer[at_payload + 1]
         else:
             return False
-        end = at_tag + len(_DIGEST) + DIGEST_SIZE
+        end = at_tag + 34
         if end > size:
             return False
         if (
@@ -120,8 +140,7 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
             return True
 
         # version, chain, seq and prev in one comparison; then the tag
-        seq = state.expected_seq or 0
-        expected = payload_begin + uint(seq) + _DIGEST + state.prev
+        expected = payload_begin + uint(seq) + _DIGEST + prev
         if not buffer.startswith(expected, at):
             return True
         inner = inner_keyed.copy()
@@ -135,29 +154,42 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
 
         # at, kind and card
         at += len(expected)
-        now, at = decode_item(buffer, at, 1)
+        if buffer[at] == 0x1B and buffer[at + 1 : at + 5] != b"\x00\x00\x00\x00":
+            now = int.from_bytes(buffer[at + 1 : at + 9], "big")
+            at += 9
+        else:
+            now, at = decode_item(buffer, at, 1)
         at_card = at + 1 + (buffer[at] & 31)
         kind = _KINDS.get(buffer[at:at_card])
         if kind is None:
             return False
-        if type(now) is not int or not (state.at or 0) <= now <= MAX_INTEGER:
+        if type(now) is not int or not run.at <= now <= MAX_INTEGER:
             return True
-        at = at_card + len(_DIGEST)
-        card = buffer[at : at + DIGEST_SIZE]
+        at = at_card + 34
+        card = buffer[at_card + 2 : at]
 
-        # a card's event with no other opening, by the bytes that its body must have
+        # an event of a card with no other opening, by the bytes that its body must have
         if openings is None and buffer.startswith(_DIGEST, at_card):
             if sha256(envelope).digest() != card:
                 return True
-            body = buffer[at + DIGEST_SIZE : at_tag]
             number = numbers.get(card)
             if number is None:
-                folded = kind == "issued" and folds.issued(card, seq, now, body, envelope)
+                folded = kind == "issued" and folds.issued(
+                    card, seq, now, buffer[at:at_tag], envelope
+                )
             else:
-                folded = folds.event(kind, number, card, seq, now, body)
+                body = buffer[at:at_tag]
+                folded = folds.event(kind, number, card, seq, now, body) or (
+                    kind == "refused" and folds.refused(number, card, now, body, state.counts)
+                )
+                run.contained += folded and kind == "refused"
             if folded:
-                accept(kind, seq, now, bare.digest())
                 frames.pos = end
+                seq += 1
+                prev = bare.digest()
+                digests.append(prev)
+                kinds[kind] += 1
+                run.at = now
                 continue
 
         record = Evidence(frames.file, frames.offset, buffer[pos:end])
@@ -165,12 +197,19 @@ def _advance(frames: Frames, replay: Replay, hmac: Hmac) -> bool:
         record.kind, record.seq, record.at = kind, seq, now
         if not _is_proven(record, at_card - pos, at_tag - pos, state.cards):
             return True
-        record.version, record.chain, record.prev = VERSION, state.chain, state.prev
+        record.version, record.chain, record.prev = VERSION, state.chain, prev
         record.kid, record.digest = begin[-KID_SIZE:], bare.digest()
         frames.pos = end
-        replay.take(record, proven=True)
-        if state.link_explained:
-            return False
+        if record.envelope is None or len(record.openings) < len(record.bound):
+            return record
+        if not replay.passes(record) or (kind == "resolved" and not replay.echoed(record)):
+            return record
+        replay.fold_card(record)
+        seq += 1
+        prev = record.digest
+        digests.append(prev)
+        kinds[kind] += 1
+        run.at = now
 
 
 def _is_proven(record: Evidence, at_card: int, at_tag: int, cards: Cards) -> bool:
@@ -203,12 +242,13 @@ class _Folds:
     Each method gives False where it does not accept; nothing is folded in then.
     """
 
-    __slots__ = ("cards", "decisions", "sure_from")
+    __slots__ = ("cards", "decisions", "refusals", "sure_from")
 
     def __init__(self, cards: Cards, sure_from: int) -> None:
         self.cards = cards
         self.sure_from = sure_from
         self.decisions: dict[tuple[int, bool, bytes], str | None] = {}
+        self.refusals: dict[tuple[int, bytes, bytes], tuple[str, int, bytes]] = {}
 
     def issued(self, card: bytes, seq: int, now: int, body: bytes, envelope: bytes) -> bool:
         """Accept the first card of a step."""
@@ -229,6 +269,10 @@ class _Folds:
         self.cards.issue(card, seq, found.task_digest, found.not_after, found.grant_ttl)
         self.cards.flags[-1] |= JUDGED
         return True
+
+    def _is_sure(self, number: int) -> bool:
+        """Say whether a card's envelope was checked and no unsound record stands after it."""
+        return number >= self.sure_from and bool(self.cards.flags[number] & JUDGED)
 
     def event(self, kind: str, number: int, card: bytes, seq: int, now: int, body: bytes) -> bool:
         """Accept a decision, dispatch or outcome in its time and order."""
@@ -256,6 +300,40 @@ class _Folds:
             return True
         return False
 
+    def refused(
+        self, number: int, card: bytes, now: int, body: bytes, counts: dict[bytes, int]
+    ) -> bool:
+        """Accept a refused decision on the card asked about, for one of the usual reasons."""
+        begin = _OF + cbor.uint(self.cards.last[number]) + _ECHO
+        at_echo = 1 + len(begin)
+        at_rest = at_echo + DIGEST_SIZE
+        at_target = body.find(_TARGET + card, at_rest)
+        if not self._is_sure(number) or at_target < 0 or not body.startswith(begin, 1):
+            return False
+        key = body[0], body[at_rest:at_target], body[at_target + len(_TARGET) + DIGEST_SIZE :]
+        known = self.refusals.get(key)
+        if known is None:
+            known = _read_refusal(body, card)
+            if len(self.refusals) >= _MAX_KNOWN:
+                self.refusals.clear()
+            self.refusals[key] = known
+        reason, count, name = known
+        echo = body[at_echo:at_rest]
+        if not self._refusal_holds(reason, number, now, echo, card):
+            return False
+        if count != next_count(counts.get(name + card, 0)):
+            return False
+        counts[name + card] = count
+        return True
+
+    def _refusal_holds(self, reason: str, number: int, now: int, echo: bytes, card: bytes) -> bool:
+        if reason == "hash_mismatch" or echo != card:
+            return reason == "hash_mismatch" and echo != card
+        decided = bool(self.cards.flags[number] & RESOLVED)
+        if reason == "already_resolved" or decided:
+            return reason == "already_resolved" and decided
+        return reason == "expired" and self.cards.over(number, now)
+
     def _decision(self, body: bytes, begin: bytes, card: bytes) -> str | None:
         """Give the decision of a body that begins as it must, else None.
 
@@ -269,7 +347,7 @@ class _Folds:
         known = self.decisions.get(key)
         if known is None:
             known = _read_decision(body, card)
-            if len(self.decisions) >= _MAX_DECISIONS:
+            if len(self.decisions) >= _MAX_KNOWN:
                 self.decisions.clear()
             self.decisions[key] = known
         return known
@@ -286,6 +364,16 @@ def _read_decision(body: bytes, card: bytes) -> str | None:
         return None
     decision: str = value["decision"]
     return decision
+
+
+def _read_refusal(body: bytes, card: bytes) -> tuple[str, int, bytes]:
+    """Give reason, count and what refusals are counted by; no reason where it is not usual."""
+    value, end = cbor.decode_item(body, 0, 1)
+    if end != len(body) or type(value) is not dict or body_problem("refused", card, value):
+        return "", 0, b""
+    if value["gate"] != "resolve" or value["reason"] not in REASONS["resolve"]:
+        return "", 0, b""
+    return value["reason"], value["count"], count_name("resolve", value["reason"])
 
 
 def _has_runtime(body: bytes, begin: bytes, rest: bytes) -> bool:

@@ -281,9 +281,9 @@ def _small_integer(spelling: str) -> int:
     return int(spelling)
 
 
-_decode = JSONDecoder(
+_decode: Callable[[str, int], tuple[Any, int]] = JSONDecoder(
     parse_float=_needs_judge, parse_int=_small_integer, parse_constant=_needs_judge
-).raw_decode
+).scan_once  # type: ignore[attr-defined]
 quote = encode_basestring
 
 
@@ -336,7 +336,7 @@ def _plain(data: bytes, start: int) -> tuple[Any, int] | None:
             return None
         value = _decode(source, start)[0]
         again = _encode_plain(value)
-    except (_NeedsJudge, ValueError):
+    except (_NeedsJudge, ValueError, StopIteration):
         return None
     return (value, start + len(again)) if data.startswith(again, start) else None
 

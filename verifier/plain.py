@@ -12,14 +12,17 @@ import re
 from typing import NamedTuple
 
 from verifier.jcs import plain_end
-from verifier.spec import MAX_DOCUMENT, MAX_TIME
+from verifier.spec import MAX_TIME
 
 _NAME = rb'"[^"\\\x00-\x1f]{1,256}"'
 _TEXT = rb'"[^"\\\x00-\x1f]*(?:\\(?:["\\bfnrt]|u00(?:0[0-7bef]|1[0-9a-f]))[^"\\\x00-\x1f]*)*"'
 _HEX32 = rb'"[0-9a-f]{64}"'
 _TIME = rb"(?:0|[1-9][0-9]{0,11})"
 
-_BEGIN = re.compile(rb'\{"action":\{"args_digest":"([0-9a-f]{64})","arguments":(?=\{)')
+_BEGIN = b'{"action":{"args_digest":"'
+_DIGEST_END = len(_BEGIN) + 64
+_ARGUMENTS = b'","arguments":{'
+_START = _DIGEST_END + len(_ARGUMENTS) - 1
 _REST = re.compile(
     rb'(?:,"artifact_digest":' + _HEX32 + rb')?(?:,"spec_digest":' + _HEX32 + rb")?"
     rb',"tool_name":(?P<tool>' + _NAME + rb")\}"
@@ -40,7 +43,12 @@ _REST = re.compile(
     rb',"task":(?P<task>\{"id":' + _NAME + rb',"step":' + _NAME + rb"\})\}"
 )
 _SHORT = 2000  # no text of a shorter envelope can be too long
-_LIMITS = (("reasoning", 2000), ("rationale", 4096), ("purpose", 4096), ("procedure", 4096))
+_TEXTS = ("reasoning", "rationale", "purpose", "procedure")
+_MOST = (2000, 4096, 4096, 4096)
+_GROUPS = ("tool", "effect_key", "grant_ttl", *_TEXTS, "issued_at", "not_after", "task")
+_EFFECT_KEY = (
+    b'{"args_digest":"%b","capability":null,"format":"effect-key/1","task":%b,"tool_name":%b}'
+)
 
 
 class Plain(NamedTuple):
@@ -54,25 +62,30 @@ class Plain(NamedTuple):
 
 def read(data: bytes) -> Plain | None:
     """Accept a plain envelope that is canonical, of the schema, and right in its digests."""
-    begin = _BEGIN.match(data)
-    if begin is None or len(data) > MAX_DOCUMENT:
+    if not data.startswith(_BEGIN) or not data.startswith(_ARGUMENTS, _DIGEST_END):
         return None
-    start = begin.end()
-    end = plain_end(data, start)
+    end = plain_end(data, _START)
     rest = None if end is None else _REST.fullmatch(data, end)
     if rest is None:
         return None
-    args_digest, effect_key = begin[1], rest["effect_key"]
-    if hashlib.sha256(data[start:end]).hexdigest().encode() != args_digest:
+    sha256 = hashlib.sha256
+    args_digest = data[len(_BEGIN) : _DIGEST_END]
+    tool, effect_key, ttl, *texts, issued, latest, task = rest.group(*_GROUPS)
+    if sha256(data[_START:end]).hexdigest() != args_digest.decode():
         return None
-    task, tool = rest["task"], rest["tool"]
-    key = b'{"args_digest":"%b","capability":null,"format":"effect-key/1","task":%b,"tool_name":%b}'
-    if hashlib.sha256(key % (args_digest, task, tool)).hexdigest().encode() != effect_key:
+    key = _EFFECT_KEY % (args_digest, task, tool)
+    if sha256(key).hexdigest() != effect_key.decode():
         return None
-    if len(data) > _SHORT and any(len(rest[name] or b"") - 2 > most for name, most in _LIMITS):
+    if len(data) > _SHORT and any(
+        len(text or b"") - 2 > most for text, most in zip(texts, _MOST, strict=True)
+    ):
         return None
-    issued_at, not_after = int(rest["issued_at"]), int(rest["not_after"])
-    grant_ttl = None if rest["grant_ttl"] is None else int(rest["grant_ttl"])
+    issued_at, not_after, grant_ttl = int(issued), int(latest), None if ttl is None else int(ttl)
     if not issued_at < not_after <= MAX_TIME or (grant_ttl or 0) > MAX_TIME:
         return None
-    return Plain(hashlib.sha256(task).digest(), issued_at, not_after, grant_ttl)
+    return Plain(sha256(task).digest(), issued_at, not_after, grant_ttl)
+
+
+def _fit(texts: list[bytes | None]) -> bool:
+    limits = zip(texts, _MOST, strict=True)
+    return all(text is None or len(text) - 2 <= most for text, most in limits)

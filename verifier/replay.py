@@ -14,7 +14,7 @@ from verifier.checks.completeness import End
 from verifier.checks.refusals import count_key
 from verifier.evidence import Evidence
 from verifier.report import Finding, Verdict
-from verifier.shape import Problem
+from verifier.shape import BODIES, CARD_KINDS, Problem
 from verifier.spec import ASSERTED
 from verifier.state import Absent, State
 
@@ -89,6 +89,24 @@ class Tally:
         self.end_at: int | None = None
 
 
+class Run:
+    """Sound records in a row, each with an envelope and all its openings.
+
+    `at` is the time of the last one, `prev` the chain digest of the record before the first.
+    """
+
+    __slots__ = ("at", "contained", "digests", "first_seq", "kinds", "prev")
+
+    def __init__(self, first_seq: int, prev: bytes, at: int) -> None:
+        """Start with none."""
+        self.first_seq = first_seq
+        self.prev = prev
+        self.at = at
+        self.digests: list[bytes] = []
+        self.contained = 0
+        self.kinds = dict.fromkeys((*CARD_KINDS, "refused"), 0)
+
+
 class Replay:
     """One log under replay: its state, its findings, its counts."""
 
@@ -103,7 +121,11 @@ class Replay:
         self.begins_at: int | None = None  # seq of the record that the log begins with
         self.digests: dict[int, bytes] | None = {} if keep_digests else None
         self._rows = [check for check in checks.CHECKS if check.scope == checks.RECORD]
-        self._unproven_rows = [check for check in self._rows if check.id not in PROVEN]
+        unproven = [check for check in self._rows if check.id not in PROVEN]
+        self._unproven_rows = {
+            kind: [check for check in unproven if not check.kinds or kind in check.kinds]
+            for kind in BODIES
+        }
 
     def take(self, record: Evidence, proven: bool = False, broke: bool = False) -> None:
         """Judge one piece of evidence by the table and move the state on.
@@ -112,7 +134,8 @@ class Replay:
         broken: a table that then finds none is out of step with it, which is no verdict.
         """
         self._begin(record)
-        failed = self._judge(record, self._unproven_rows if proven else self._rows)
+        rows = self._unproven_rows[record.kind or ""] if proven else self._rows
+        failed = self._judge(record, rows)
         if broke and failed is None:
             raise RuntimeError(f"the checks disagree about {record.file} offset {record.offset}")
         state = self.state
@@ -138,27 +161,35 @@ class Replay:
             self.begins_at = record.seq
             state.disturbed = record.seq != 0
 
-    def accept(self, kind: str, seq: int, at: int, digest: bytes) -> None:
-        """Move on after a sound record that the fused loop folded in, its openings all there."""
+    def accept(self, run: Run) -> None:
+        """Move on after a run of sound records that the fused loop folded in."""
+        count = len(run.digests)
+        if not count:
+            return
         state, tally = self.state, self.tally
-        state.prev = digest
-        state.expected_seq = seq + 1
+        state.prev = run.digests[-1]
+        state.expected_seq = run.first_seq + count
         state.surplus = None
-        state.at = at
-        state.digests.add(seq, digest)
-        tally.records += 1
-        tally.last_seq = seq
-        tally.end_at = at
-        tally.kinds[kind] += 1
-        tally.envelopes += 1
-        tally.envelopes_ok += 1
-        if kind == "resolved":
-            tally.decisions += 1
-            tally.decisions_ok += 1
-        if digest == self.head:
-            self.head_at = seq
+        state.at = run.at
+        state.digests.extend(run.first_seq, run.digests)
+        tally.records += count
+        tally.last_seq = run.first_seq + count - 1
+        tally.end_at = run.at
+        tally.envelopes += count
+        tally.envelopes_ok += count
+        tally.decisions += run.kinds["resolved"]
+        tally.decisions_ok += run.kinds["resolved"]
+        tally.contained += run.contained
+        tally.kinds.update({kind: number for kind, number in run.kinds.items() if number})
+        if self.head in run.digests:
+            self.head_at = run.first_seq + run.digests.index(self.head)
         if self.digests is not None:
-            self.digests[seq] = digest
+            self.digests.update(enumerate(run.digests, run.first_seq))
+
+    def passes(self, record: Evidence) -> bool:
+        """Say whether a record that the fused loop proved passes the rest of the table."""
+        rows = self._unproven_rows[record.kind or ""]
+        return all(check.function(record, self.state) is None for check in rows)
 
     def _judge(self, record: Evidence, rows: list[Check]) -> Check | None:
         """Run the table; report the first row that fails, and every one that cannot verify."""
@@ -256,14 +287,8 @@ class Replay:
         state.digests.add(seq, record.digest)
         if self.digests is not None:
             self.digests[seq] = record.digest
-        if kind == "issued":
-            self._note_step(record)
-        state.cards.fold(kind, record.card, seq, at, body)
-        if record.envelope is not None and record.card in state.cards.numbers:
-            state.cards.flags[state.cards.numbers[record.card]] |= JUDGED
-        if kind == "refused":
-            state.counts[count_key(record)] = body["count"]
-        elif kind == "redacted":
+        self.fold_card(record)
+        if kind == "redacted":
             self._account(body["seq"], body["openings"])
         elif kind in ("opened", "configured"):
             state.profile = state.profile or "profile" in body
@@ -271,6 +296,18 @@ class Replay:
         if absent:
             state.absent[seq] = Absent(record, absent)
             self.tally.unproven.add("the checks of envelopes and openings that are absent")
+
+    def fold_card(self, record: Evidence) -> None:
+        """Fold a sound record into the state of its card and into the counts of refusals."""
+        state, kind = self.state, record.kind or ""
+        if kind == "refused":
+            state.counts[count_key(record)] = record.body["count"]
+            self._count_refusal(record)
+        elif kind == "issued":
+            self._note_step(record)
+        state.cards.fold(kind, record.card, record.seq or 0, record.at or 0, record.body)
+        if record.envelope is not None and record.card in state.cards.numbers:
+            state.cards.flags[state.cards.numbers[record.card]] |= JUDGED
 
     def _note_step(self, record: Evidence) -> None:
         """Note a step whose beginning may be lost in an unsound record."""
@@ -309,13 +346,12 @@ class Replay:
             tally.envelopes_ok += not (failed is not None and failed.id == "card_hash")
         if kind == "resolved":
             tally.decisions += 1
-            tally.decisions_ok += failed is None and self._echoed(record)
-        elif kind == "refused" and not unsound:
-            self._count_refusal(record)
+            tally.decisions_ok += failed is None and self.echoed(record)
         elif kind == "dispatched" and failed is not None:
             tally.bad_dispatches += 1
 
-    def _echoed(self, record: Evidence) -> bool:
+    def echoed(self, record: Evidence) -> bool:
+        """Say whether a decision is on a card that is known from its issue on."""
         card = self.state.cards.numbers.get(record.card or b"")
         return card is not None and self.state.judges_card(card)
 

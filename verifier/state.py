@@ -35,6 +35,11 @@ class Digests:
             self._places.append(len(self._hashes))
         self._hashes.append(hash(digest))
 
+    def extend(self, first_seq: int, digests: list[bytes]) -> None:
+        """Keep the digests of records in a row."""
+        self.add(first_seq, digests[0])
+        self._hashes.extend(map(hash, digests[1:]))
+
     def matches(self, seq: int, digest: bytes) -> bool | None:
         """Say whether the record at `seq` has this digest; None where it was not read."""
         run = bisect_right(self._firsts, seq) - 1

@@ -19,31 +19,6 @@ BEYOND = (
     "that an echo came from a screen, or that facts came from live systems",
 )
 
-# the kinds of events without which a check has nothing to test
-_SUBJECTS = {
-    "rekey": ("rekeyed",),
-    "issued_body": ("issued", "refused"),
-    "issued_once": ("issued",),
-    "supersedes": ("issued",),
-    "prior_attempt": ("issued",),
-    "not_issued": ("resolved", "refused", "withdrawn", "dispatched", "settled"),
-    "of": ("resolved", "refused", "withdrawn", "dispatched", "settled"),
-    "echo": ("resolved", "withdrawn"),
-    "approver": ("resolved", "withdrawn"),
-    "decided_once": ("resolved",),
-    "in_time": ("resolved", "withdrawn", "dispatched"),
-    "withdrawn": ("resolved", "withdrawn", "dispatched"),
-    "latest": ("resolved", "withdrawn", "dispatched"),
-    "withdraw_state": ("withdrawn",),
-    "approved": ("dispatched",),
-    "dispatched_once": ("dispatched",),
-    "rebuilt": ("dispatched",),
-    "settled": ("settled",),
-    "refusal_reason": ("refused",),
-    "refusal_count": ("refused",),
-    "recovered": ("recovered",),
-    "redacted": ("redacted",),
-}
 _OF_ENVELOPES = ("card_hash", "envelope_canonical", "envelope_schema", "args_digest", "effect_key")
 
 
@@ -125,14 +100,14 @@ def _row(check: Check, replay: Replay, reading: Reading) -> Row:
     if failed:
         outcome, detail = Outcome.FAIL, "1 finding" if failed == 1 else f"{failed} findings"
     else:
-        detail = _why_not_checked(check.id, replay, reading)
+        detail = _why_not_checked(check, replay, reading)
         outcome = Outcome.NOT_CHECKED if detail else Outcome.PASS
     return Row(check.id, check.section, check.claim, outcome, detail)
 
 
-def _why_not_checked(name: str, replay: Replay, reading: Reading) -> str:
+def _why_not_checked(check: Check, replay: Replay, reading: Reading) -> str:
     """Say why a check that did not fail did not pass either; empty if it passed."""
-    tally = replay.tally
+    tally, name = replay.tally, check.id
     if name in ("empty", "unreadable"):
         return ""
     if not tally.records:
@@ -145,10 +120,10 @@ def _why_not_checked(name: str, replay: Replay, reading: Reading) -> str:
         return "no key file pins a record"
     if name in _OF_ENVELOPES and not tally.envelopes:
         return "no envelope"
-    if name in _SUBJECTS and not any(tally.kinds[kind] for kind in _SUBJECTS[name]):
-        return "no such event"
     if name in ("policy_evidence", "signature"):
         return "none in the log"
+    if check.kinds and not any(tally.kinds[kind] for kind in check.kinds):
+        return "no such event"
     if name == "fork":
         return "no other input of this chain"
     return _why_not_expected(name, reading)

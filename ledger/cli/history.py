@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections.abc import Iterator
@@ -22,7 +23,6 @@ from ledger.cli.output import (
 )
 from ledger.cli.parameters import card_prefix, on_ledger
 from ledger.codec import Record
-from ledger.envelope import parse
 from ledger.kinds import KINDS
 from ledger.render import render_card_text
 from ledger.writer import Ledger
@@ -75,7 +75,8 @@ def _detail(record: Record) -> str:
     body = record.body
     match record.kind:
         case "issued":
-            return _asked(parse(record.openings["envelope"]).document) if record.openings else ""
+            envelope = record.openings.get("envelope")
+            return "redacted" if envelope is None else _asked(json.loads(envelope))
         case "resolved":
             return f"{body['decision']} by {quoted(body['approver']['id'])}"
         case "refused":

@@ -23,7 +23,8 @@ from typing import BinaryIO, Final, cast
 from ledger.errors import BrokenLedger, Dead, LockTimeout, StoreFailed
 from ledger.store import directory
 from ledger.store.contract import Framing, Position, Stored, TornBytes
-from ledger.store.framing import FIRST_READ, cut
+from ledger.store.framing import cut
+from ledger.store.segment import Segment, reader, size_of, write
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 _SEGMENT = re.compile(r"([0-9]{20})\.cbor(\.gz)?")
@@ -70,9 +71,10 @@ class FileStore:
         self._pid = os.getpid()
         self._mutex = threading.Lock()
         self._sync_mutex = threading.Lock()
-        self._last: _Segment | None = None
+        self._last: Segment | None = None
         self._written = 0
         self._seen_last = False
+        self._checked: Position | None = None
         lock = self._path / "lock"
         self._lock = directory.open_file(lock, os.O_RDWR)
         directory.require_private(lock, os.fstat(self._lock), 0o600)
@@ -134,10 +136,10 @@ class FileStore:
         """Give a segment that stands at `position`, None if there is none."""
         with ExitStack() as stack:
             try:
-                source = stack.enter_context(_reader(self._name(position.segment)))
+                source = stack.enter_context(reader(self._name(position.segment)))
             except FileNotFoundError:
                 try:
-                    raw = stack.enter_context(_reader(f"{self._name(position.segment)}.gz"))
+                    raw = stack.enter_context(reader(f"{self._name(position.segment)}.gz"))
                 except FileNotFoundError:
                     yield None
                     return
@@ -165,6 +167,7 @@ class FileStore:
         try:
             self._check()
             self._take_lock()
+            self._checked = None
             try:
                 self._require_same_files()
                 yield self
@@ -194,7 +197,7 @@ class FileStore:
             if size and size + len(data) > self._segment_bytes:
                 last = self._rotate(end.seq)
                 size = 0
-            _write(last.descriptor, data)
+            write(last.descriptor, data)
         except OSError as error:
             raise self._dies(f"write to {last.path}: {error}") from error
         self._written = end.seq + 1
@@ -236,7 +239,7 @@ class FileStore:
             for kept in sorted(quarantine.glob(f"{end.seq:020}-" + "[0-9a-f]" * 64))
         )
 
-    def _hold(self, end: Position) -> _Segment:
+    def _hold(self, end: Position) -> Segment:
         """Give the segment that the next record goes to, open for append.
 
         That is the one that `end` stands in, or a later one that begins with this very seq.
@@ -247,37 +250,41 @@ class FileStore:
             if self._last is not None and self._last.number == number:
                 break
             with suppress(FileNotFoundError):
-                self._use(_Segment.open(self._name(number), number))
+                self._use(Segment.open(self._name(number), number))
                 break
         else:
             self._rotate(end.seq)
         self._written = max(self._written, end.seq)
-        return cast(_Segment, self._last)
+        return cast(Segment, self._last)
 
     def _at_end(self, end: Position) -> bool:
         """Tell whether `end` is the end of the segment that is held, and of the store."""
         last = self._last
-        return (
-            last is not None
-            and last.number == end.segment
-            and os.fstat(last.descriptor).st_size == end.offset
-            and not (os.path.lexists(name := self._name(end.seq)) or os.path.lexists(name + ".gz"))
-        )
+        if last is None or last.number != end.segment:
+            return False
+        if os.fstat(last.descriptor).st_size != end.offset:
+            return False
+        if self._checked != end:
+            name = self._name(end.seq)
+            if os.path.lexists(name) or os.path.lexists(f"{name}.gz"):
+                return False
+            self._checked = end
+        return True
 
-    def _rotate(self, number: int) -> _Segment:
+    def _rotate(self, number: int) -> Segment:
         """Begin a new segment; the one before is durable first, so that only the last is not."""
         path = self._name(number)
         try:
             with self._sync_mutex:
                 if self._last is not None:
                     self._sync(self._last.descriptor)
-            fresh = _Segment(path, number, directory.create(path))
+            fresh = Segment(path, number, directory.create(path))
             self._use(fresh)
         except OSError as error:
             raise self._dies(f"new segment {path}: {error}") from error
         return fresh
 
-    def _use(self, segment: _Segment) -> None:
+    def _use(self, segment: Segment) -> None:
         """Make `segment` the last one, and its name durable."""
         directory.sync(self._segments)
         with self._sync_mutex:
@@ -285,14 +292,14 @@ class FileStore:
                 os.close(self._last.descriptor)
             self._last = segment
 
-    def _require_last(self, last: _Segment, end: Position) -> None:
+    def _require_last(self, last: Segment, end: Position) -> None:
         """Refuse a later segment, or bytes at the end of the one before: no crash leaves these."""
         later = self.segments()[-1]
         if later > last.number:
             reason = f"no record that leads to segment {later}"
             raise BrokenLedger(last.path, last.expects(end), end.seq, reason)
         before = self._name(end.segment)
-        if last.number != end.segment and _size(before) > end.offset:
+        if last.number != end.segment and size_of(before) > end.offset:
             raise BrokenLedger(before, end.offset, end.seq, "bytes that are no record")
         self._seen_last = True
 
@@ -339,49 +346,6 @@ class FileStore:
         return StoreFailed(what)
 
 
-class _Segment:
-    """The last segment, open for append."""
-
-    __slots__ = ("descriptor", "number", "path")
-
-    def __init__(self, path: str, number: int, descriptor: int) -> None:
-        self.path = path
-        self.number = number
-        self.descriptor = descriptor
-
-    def expects(self, end: Position) -> int:
-        """Give the size that this segment has if the records end at `end`."""
-        return end.offset if self.number == end.segment else 0
-
-    @classmethod
-    def open(cls, path: str, number: int) -> _Segment:
-        descriptor = directory.open_file(path, os.O_RDWR | os.O_APPEND)
-        try:
-            directory.require_private(path, os.fstat(descriptor), 0o600)
-        except BaseException:
-            os.close(descriptor)
-            raise
-        return cls(path, number, descriptor)
-
-
-def _reader(path: str) -> BinaryIO:
-    return os.fdopen(directory.open_file(path, os.O_RDONLY), "rb", FIRST_READ)
-
-
-def _size(path: str) -> int:
-    """Give the size of a file, 0 if there is none."""
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return 0
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
 def _keep(path: Path, data: bytes) -> None:
     """Write a file that is named by its content, durably; one that is whole already stays."""
     with suppress(FileNotFoundError):
@@ -390,7 +354,7 @@ def _keep(path: Path, data: bytes) -> None:
         path.unlink()
     descriptor = directory.create(path)
     try:
-        _write(descriptor, data)
+        write(descriptor, data)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib import import_module
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +109,7 @@ def test_named_checks_alone_say_the_same(
 
 def without_fused_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave every record to the table of checks: the loop that only accepts accepts nothing."""
-    monkeypatch.setattr(import_module("verifier.verify"), "advance", lambda *_: False)
+    monkeypatch.setattr(sys.modules[verify.__module__], "advance", lambda *_: False)
 
 
 @pytest.mark.parametrize("name", SAMPLE)
@@ -136,15 +136,23 @@ def test_every_check_catches_what_no_other_does(
     corpus: Path, check: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     without_fused_loop(monkeypatch)
-    kept = tuple(row for row in checks.CHECKS if row.id != check)
-    assert len(kept) == len(checks.CHECKS) - 1
-    monkeypatch.setattr(checks, "CHECKS", kept)
+    monkeypatch.setattr(checks, "CHECKS", table_without(check))
     verdicts = {
         changed_verdict(corpus / name, case)
         for name, case in CASES.items()
         if any(finding["check"] == check for finding in case["findings"])
     }
     assert ELSEWHERE.get(check, "VERIFIED") in verdicts
+
+
+def table_without(check: str) -> tuple[checks.Check, ...]:
+    """Give the table without a row; the one row about several logs stays and finds nothing."""
+    blind = {"fork": lambda *_: None}
+    return tuple(
+        replace(row, function=blind[check]) if row.id == check else row
+        for row in checks.CHECKS
+        if row.id != check or check in blind
+    )
 
 
 ELSEWHERE = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -145,6 +146,8 @@ MALFORMED = {
     "openings of indefinite length": HEADER + KID + b"\xbf\xff" + GOOD[17:],
     "an opening with an integer key": HEADER + KID + b"\xa1\x01\x40" + GOOD[17:],
     "an opening that is not bound": record(OPENED, {"profile": b""}),
+    "an opening of no name": record(RESOLVED, {"": b""}),
+    "an opening of a later version": record(RESOLVED, {"salt": b""}),
     "an opening that is text": record(RESOLVED, {"envelope": ENVELOPE.decode()}),
     "an opening of other bytes": record(RESOLVED, {"envelope": ENVELOPE + b" "}),
     "a payload that is text": HEADER + KID + b"\xa0\x61a" + cbor(TAG),
@@ -205,7 +208,11 @@ def test_record_is_malformed(name: str) -> None:
 
 
 REASONS = {
-    "a payload that is text": "payload is not a byte string",
+    "a payload that is text": "not the frame",
+    "two records": "record of 148 bytes, found 296",
+    "a payload that is not CBOR": "not CBOR",
+    "a tag of 31 bytes": "tag is not a byte string of 32 bytes",
+    "an array of 3": "header",
     "a body with an integer key": "map key is not text",
     "a body with unsorted keys": "map keys are not sorted",
     "a kind that is an array": "kind: expected text",
@@ -225,11 +232,26 @@ def test_record_that_the_malformed_ones_were_made_from_is_good() -> None:
     assert decode(GOOD).raw == GOOD
 
 
-@pytest.mark.parametrize("payload", [["cardchain/2"], ["cardchain/2", {"later": 1}], ["", 1]])
+@pytest.mark.parametrize(
+    "payload", [["cardchain/2"], ["cardchain/2", {"a": [-1, None, b"", True]}], ["", 2**64 - 1]]
+)
 def test_other_version_is_unknown_and_not_malformed(payload: Any) -> None:
     with pytest.raises(VersionUnknown) as caught:
         decode(record(payload))
     assert caught.value.found == payload[0]
+
+
+def test_other_version_may_have_other_openings() -> None:
+    with pytest.raises(VersionUnknown):
+        decode(record(["cardchain/2"], {"salt": b"", "note": b"a"}))
+
+
+@pytest.mark.parametrize("item", ["f93c00", "f7", "e0", "c249010000000000000000", "d82061 61"])
+@pytest.mark.parametrize("inside", [False, True])
+def test_other_version_has_no_float_tag_or_simple_value_either(item: str, inside: bool) -> None:
+    value = bytearray.fromhex(item)
+    with pytest.raises(Malformed):
+        decode(record(["cardchain/2", {"later": [value]} if inside else value]))
 
 
 def redacted(lines: int, last: int) -> list[Any]:
@@ -267,9 +289,23 @@ def test_opening_of_1048576_bytes_is_the_largest() -> None:
                 decode(raw)
 
 
-def test_record_over_5242880_bytes_is_malformed() -> None:
+def too_long() -> bytes:
+    names = ["note", "profile", "rebuilt", "envelope", "response", "presented"]
+    return record(OPENED, {name: bytes(1_048_576) for name in names})
+
+
+@pytest.mark.parametrize("read", [decode, next_length])
+def test_record_over_5242880_bytes_is_malformed(read: Callable[[bytes], object]) -> None:
     with pytest.raises(Malformed, match="limit 5242880"):
-        decode(GOOD + bytes(5_242_880))
+        read(too_long())
+
+
+def test_opening_that_is_no_byte_string_is_not_even_decoded() -> None:
+    """A number of some million digits behind a tag would keep a reader busy for long."""
+    number = b"\xc5\x82\x00\xc2" + cbor(b"\xff" * 1_000_000)
+    raw = HEADER + KID + b"\xa1\x64note" + number + cbor(cbor(OPENED)) + cbor(TAG)
+    with pytest.raises(Malformed, match="not the frame"):
+        decode(raw)
 
 
 @given(st.binary(max_size=80))
@@ -375,10 +411,10 @@ NO_FRAME = {
     "another byte in the header": GOOD[:5] + b"\x00",
     "a kid of another size": b"\xd1\x84\x4c",
     "openings that are no map": HEADER + KID + b"\x80",
-    "8 openings": HEADER + KID + b"\xa8",
+    "65 openings": HEADER + KID + b"\xb8\x41",
     "openings of indefinite length": HEADER + KID + b"\xbf",
-    "an unknown opening": HEADER + KID + b"\xa1\x64node\x40",
-    "a long name of an opening": HEADER + KID + b"\xa1\x6a",
+    "a name of an opening that is not UTF-8": HEADER + KID + b"\xa1\x61\xff\x40",
+    "a long name of an opening": HEADER + KID + b"\xa1\x79\x01\x01",
     "a repeated opening": HEADER + KID + b"\xa2\x64note\x40\x64note\x40",
     "unsorted openings": HEADER + KID + b"\xa2\x67profile\x40\x64note\x40",
     "an opening over the limit": HEADER + KID + b"\xa1\x64note\x5a\x00\x10\x00\x01",
@@ -403,13 +439,6 @@ def test_offset_of_bytes_that_are_no_record_is_in_the_buffer() -> None:
     with pytest.raises(Malformed) as caught:
         next_length(GOOD + b"junk", len(GOOD))
     assert caught.value.offset == len(GOOD)
-
-
-def test_frame_over_5242880_bytes_is_malformed() -> None:
-    names = ["note", "profile", "rebuilt", "envelope", "response", "presented"]
-    openings = {name: bytes(1_048_576) for name in names}
-    with pytest.raises(Malformed, match="limit 5242880"):
-        next_length(record(OPENED, openings))
 
 
 def test_message_of_a_rekeyed_proof_is_that_of_the_spec() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from enum import IntEnum, StrEnum
 from typing import Any
 
@@ -26,6 +27,7 @@ REFUSED = {
     "a byte order mark": (b"\xef\xbb\xbf{}", ""),
     "a repeated name": (b'{"a":1,"a":1}', "/a"),
     "a repeated name inside": (b'{"x":[0,{"a":1,"b":2,"a":3}]}', "/x/1/a"),
+    "a repeated name before another": (b'{"b":1,"a":1,"a":2,"c":3}', "/a"),
     "a name repeated by an escape": (b'{"a":1,"\\u0061":2}', "/a"),
     "a high surrogate": (b'["","\\ud83d"]', "/1"),
     "a low surrogate": (b'{"a":"\\ude00"}', "/a"),
@@ -69,6 +71,25 @@ def test_text_is_refused_and_the_place_named(name: str) -> None:
     with pytest.raises(ProposalInvalid) as caught:
         jcs.parse(text)
     assert caught.value.pointer == pointer
+
+
+REASONS = {
+    "a byte order mark": "byte order mark",
+    "bytes that are not UTF-8": "not UTF-8 at byte 1",
+    "trailing data": "trailing data at byte 3",
+    "a control character in a text": "invalid control character at byte 1",
+    "a repeated name inside": "repeated name",
+    "2^53": "write it as text",
+    "NaN": "NaN is not a JSON number",
+    "-0.0": "negative zero",
+    "a high surrogate": "unpaired surrogate",
+}
+
+
+@pytest.mark.parametrize("name", REASONS)
+def test_refused_text_is_told_why(name: str) -> None:
+    with pytest.raises(ProposalInvalid, match=re.escape(REASONS[name])):
+        jcs.parse(REFUSED[name][0])
 
 
 class Number(IntEnum):
@@ -150,6 +171,10 @@ def test_pointer_to_what_is_too_deep_has_its_names() -> None:
 
 def test_brackets_in_a_text_are_not_depth() -> None:
     assert jcs.parse(b'"' + b"[" * 100 + b'\\""') == "[" * 100 + '"'
+
+
+def test_arrays_and_objects_side_by_side_are_not_depth() -> None:
+    assert jcs.parse(b"[" + b",".join([b"[]", b"{}"] * 65) + b"]") == [[], {}] * 65
 
 
 def test_document_of_the_limit_is_read() -> None:

@@ -360,6 +360,25 @@ def test_name_with_a_slash_is_escaped_in_the_pointer() -> None:
     assert refused(check_proposal, proposal() | {"a/b~": 1}) == "/a~1b~0"
 
 
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        (None, "null"),
+        ("", "a text of 0 bytes"),
+        (7, "7"),
+        (1.5, "a number that is not an integer"),
+        (True, "a boolean"),
+        ({}, "an object"),
+        ([], "an array"),
+    ],
+)
+def test_error_says_what_was_found_and_what_was_expected(value: Any, found: str) -> None:
+    with pytest.raises(ProposalInvalid) as caught:
+        check_proposal(put(proposal(), "/supersedes", value))
+    expected = f"/supersedes: found {found}, expected 64 lower-case hexadecimal digits"
+    assert str(caught.value) == expected
+
+
 def test_text_in_an_error_is_not_shown() -> None:
     with pytest.raises(ProposalInvalid) as caught:
         check_proposal(put(proposal(), "/kind", "secret" * 100))

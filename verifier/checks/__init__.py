@@ -37,7 +37,10 @@ UNSOUND_GROUPS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One row: what is claimed, the function that tests it, and what to say where it fails."""
+    """One row: what is claimed, the function that tests it, and what to say where it fails.
+
+    `kinds` are the only kinds of events that the row can concern; none means all.
+    """
 
     id: str
     group: str
@@ -48,6 +51,7 @@ class Check:
     next_command: str
     verdict: Verdict = Verdict.BROKEN
     scope: str = RECORD
+    kinds: tuple[str, ...] = ()
 
     @property
     def unsound(self) -> bool:
@@ -59,6 +63,9 @@ _CANNOT = Verdict.CANNOT_VERIFY
 _COMPARE = "take the export again, or compare it with another copy: cmp FILE COPY"
 _SHOW = "look at the events of the card: cardchain show DIR HASH"
 _LOG = "look at the events around it: cardchain log DIR"
+
+_OF_A_CARD = ("resolved", "refused", "withdrawn", "dispatched", "settled")
+_ENDING = ("resolved", "withdrawn", "dispatched")
 
 CHECKS = (
     Check(
@@ -189,6 +196,7 @@ CHECKS = (
         chain.check_rekey,
         "an old key was brought back, or who wrote the record did not hold the new key",
         "list the keys of the ledger: cardchain keys list DIR",
+        kinds=("rekeyed",),
     ),
     Check(
         "pin",
@@ -270,6 +278,7 @@ CHECKS = (
         card.check_issued_body,
         "the record says something else about the card than the card itself",
         _SHOW,
+        kinds=("issued", "refused"),
     ),
     Check(
         "opened",
@@ -288,6 +297,7 @@ CHECKS = (
         lifecycle.check_issued_once,
         "an old card was put before an approver again",
         _SHOW,
+        kinds=("issued",),
     ),
     Check(
         "supersedes",
@@ -297,6 +307,7 @@ CHECKS = (
         lifecycle.check_supersedes,
         "a card was issued beside another one of its step",
         _SHOW,
+        kinds=("issued",),
     ),
     Check(
         "prior_attempt",
@@ -306,6 +317,7 @@ CHECKS = (
         lifecycle.check_prior_attempt,
         "the approver was not told what happened to the attempt before",
         _SHOW,
+        kinds=("issued",),
     ),
     Check(
         "not_issued",
@@ -315,6 +327,7 @@ CHECKS = (
         lifecycle.check_not_issued,
         "something was decided about a card that nobody was shown",
         _SHOW,
+        kinds=_OF_A_CARD,
     ),
     Check(
         "of",
@@ -324,6 +337,7 @@ CHECKS = (
         lifecycle.check_of,
         "the writer did not know the last event of the card",
         _SHOW,
+        kinds=_OF_A_CARD,
     ),
     Check(
         "echo",
@@ -333,6 +347,7 @@ CHECKS = (
         lifecycle.check_echo,
         "another card was on the screen than the one decided about",
         _SHOW,
+        kinds=("resolved", "withdrawn"),
     ),
     Check(
         "approver",
@@ -342,6 +357,7 @@ CHECKS = (
         lifecycle.check_approver,
         "a decision was taken in nobody's name",
         _SHOW,
+        kinds=("resolved", "withdrawn"),
     ),
     Check(
         "decided_once",
@@ -351,6 +367,7 @@ CHECKS = (
         lifecycle.check_decided_once,
         "a decision was replayed or replaced",
         _SHOW,
+        kinds=("resolved",),
     ),
     Check(
         "in_time",
@@ -360,6 +377,7 @@ CHECKS = (
         lifecycle.check_in_time,
         "a card was decided, or a grant used, after its time",
         _SHOW,
+        kinds=_ENDING,
     ),
     Check(
         "withdrawn",
@@ -369,6 +387,7 @@ CHECKS = (
         lifecycle.check_withdrawn,
         "a withdrawn card was used",
         _SHOW,
+        kinds=_ENDING,
     ),
     Check(
         "latest",
@@ -378,6 +397,7 @@ CHECKS = (
         lifecycle.check_latest,
         "a card was used that another one had replaced",
         _SHOW,
+        kinds=_ENDING,
     ),
     Check(
         "withdraw_state",
@@ -387,6 +407,7 @@ CHECKS = (
         lifecycle.check_withdraw_state,
         "a card was withdrawn that was over",
         _SHOW,
+        kinds=("withdrawn",),
     ),
     Check(
         "approved",
@@ -396,6 +417,7 @@ CHECKS = (
         lifecycle.check_approved,
         "something ran without an approval",
         _SHOW,
+        kinds=("dispatched",),
     ),
     Check(
         "dispatched_once",
@@ -405,6 +427,7 @@ CHECKS = (
         lifecycle.check_dispatched_once,
         "one approval was used twice",
         _SHOW,
+        kinds=("dispatched",),
     ),
     Check(
         "rebuilt",
@@ -414,6 +437,7 @@ CHECKS = (
         lifecycle.check_rebuilt,
         "something else was about to run than what was approved",
         _SHOW,
+        kinds=("dispatched",),
     ),
     Check(
         "settled",
@@ -423,6 +447,7 @@ CHECKS = (
         lifecycle.check_settled,
         "an outcome was recorded for something that never ran, or twice",
         _SHOW,
+        kinds=("settled",),
     ),
     Check(
         "refusal_reason",
@@ -432,6 +457,7 @@ CHECKS = (
         refusals.check_refusal_reason,
         "a request was refused for a reason that the log contradicts",
         _LOG,
+        kinds=("refused",),
     ),
     Check(
         "refusal_count",
@@ -441,6 +467,7 @@ CHECKS = (
         refusals.check_refusal_count,
         "refusals were left out or counted wrongly",
         _LOG,
+        kinds=("refused",),
     ),
     Check(
         "recovered",
@@ -450,6 +477,7 @@ CHECKS = (
         card.check_recovered,
         "records were put in or lost around a recovery",
         _LOG,
+        kinds=("recovered",),
     ),
     Check(
         "redacted",
@@ -459,6 +487,7 @@ CHECKS = (
         card.check_redacted,
         "the redaction is of another record than it says",
         _LOG,
+        kinds=("redacted",),
     ),
     Check(
         "opening_missing",
@@ -489,6 +518,7 @@ CHECKS = (
         "this version does not check the signatures of approvers",
         "verify with software that does",
         _CANNOT,
+        kinds=("resolved",),
     ),
     Check(
         "empty",

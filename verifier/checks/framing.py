@@ -50,23 +50,24 @@ def check_shape(record: Evidence, _state: State) -> Problem | None:
 def check_version(record: Evidence, state: State) -> Problem | None:
     """The version of the record and of its envelope is known (spec §3.2, §2.3).
 
-    A version counts only where the tag holds, and for an envelope its hash: else an edit of these
-    few bytes would turn a broken log into one that cannot be verified.
+    A version counts only where no tag fails, and for an envelope no hash: else an edit of these few
+    bytes would turn a broken log into one that cannot be verified.
     """
     if record.version is None:
         return None
     if not record.known_version:
-        return (VERSION, record.version) if _tag_holds(record, state) else None
+        return None if _tag_fails(record, state) else (VERSION, record.version)
     if record.envelope is None or state.cards.is_judged(record.card):
         return None
     document = record.document()
     version = None if document is None else document.get("format")
     if type(version) is not str or version == CARD_FORMAT:
         return None
-    held = hashlib.sha256(record.envelope).digest() == record.card and _tag_holds(record, state)
-    return (CARD_FORMAT, version) if held else None
+    if hashlib.sha256(record.envelope).digest() != record.card or _tag_fails(record, state):
+        return None
+    return CARD_FORMAT, version
 
 
-def _tag_holds(record: Evidence, state: State) -> bool:
+def _tag_fails(record: Evidence, state: State) -> bool:
     hmac = state.ring.hmac(record.chain or state.chain or b"", record.kid)
-    return hmac is not None and compare_digest(hmac.digest(record.mac_input()), record.tag)
+    return hmac is not None and not compare_digest(hmac.digest(record.mac_input()), record.tag)

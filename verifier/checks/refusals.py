@@ -229,7 +229,7 @@ def check_refusal_count(record: Evidence, state: State) -> Problem | None:
     if last is None:
         expected = 1 if _judges(record, state) and not _counted_before(record, state) else found
     else:
-        expected = last + 1 if last < 8 else last * 2
+        expected = next_count(last)
     if expected == found and (found <= 8 or found & found - 1 == 0) and found:
         return None
     return f"count {expected}", f"count {found}"
@@ -240,11 +240,20 @@ def _counted_before(record: Evidence, state: State) -> bool:
     return state.disturbed and record.body["gate"] == "issue"
 
 
+def next_count(last: int) -> int:
+    """Give the count that is recorded after `last` (spec §6.4)."""
+    return last + 1 if last < 8 else last * 2
+
+
 def count_key(record: Evidence) -> bytes:
     """Give what refusals are counted by: gate, reason and subject (spec §6.4)."""
     body = record.body
-    gate = body["gate"]
-    subject = body["task"] if gate == "issue" else record.card or b""
-    if body["reason"] in REASONS[gate]:
-        return bytes((GATES.index(gate) << 4 | REASONS[gate].index(body["reason"]),)) + subject
-    return hashlib.sha256(f"{gate}/{body['reason']}".encode()).digest() + subject
+    subject = body["task"] if body["gate"] == "issue" else record.card or b""
+    return count_name(body["gate"], body["reason"]) + subject
+
+
+def count_name(gate: str, reason: str) -> bytes:
+    """Give a short name of gate and reason: a byte for those of the spec."""
+    if reason in REASONS[gate]:
+        return bytes((GATES.index(gate) << 4 | REASONS[gate].index(reason),))
+    return hashlib.sha256(f"{gate}/{reason}".encode()).digest()

@@ -583,6 +583,12 @@ def test_refused_as_unknown_while_open(log: Any) -> None:
     check(log, "refusal")
 
 
+def test_an_old_release_knew_only_its_own_cards(log: Any) -> None:
+    log.scheme = 1
+    log.refuse(log.issue(), "hash_mismatch", expected="")
+    check(log)
+
+
 def test_refused_as_unknown_because_another_card_was_asked_about(log: Any) -> None:
     card = log.issue()
     log.refuse(log.issue(), "hash_mismatch", expected=card)

@@ -399,3 +399,10 @@ def test_verifying_writes_nothing(sealed: Any) -> None:
     after = {path: path.stat() for path in sealed.root.rglob("*")}
     assert before.keys() == after.keys()
     assert [s.st_mtime_ns for s in before.values()] == [s.st_mtime_ns for s in after.values()]
+
+
+def test_a_mark_over_a_compressed_file_is_a_warning(sealed: Any) -> None:
+    path = sealed.audit / "merkle" / "seal-1.json"
+    leaf = {"file": "archive/2026-08-01.jsonl.gz", "byte_len": 5, "hash": "a" * 64}
+    path.write_text(json.dumps({"scheme": 2, "leaves": [leaf]}))
+    assert any("compressed" in warning for warning in check(sealed).warnings)

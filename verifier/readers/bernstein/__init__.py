@@ -165,7 +165,7 @@ class _Verification:
             for problem, place in self._marks.problems:
                 walk.findings.add(problem, place)
         for mark in self._marks.marks:
-            contradiction = disagreement(mark, self._prefixes, walk.records, walk.first)
+            contradiction = disagreement(mark, self._prefixes, walk.records, walk.firsts)
             if contradiction and not broken:
                 walk.findings.add(contradiction, mark.place)
                 return

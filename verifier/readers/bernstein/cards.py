@@ -218,7 +218,7 @@ class Cards:
         if reason == "missing_approver":
             return None if _blank(details["approver"]) else _untrue(reason, "an approver is named")
         if reason == "hash_mismatch":
-            return _mismatch(details, card, event.at)
+            return _mismatch(event, card)
         if reason not in _OF_AN_OPEN_CARD and reason != "already_settled":
             self.asserted += 1
             self.notes["refusals for a reason that is not known here"] += 1
@@ -354,12 +354,16 @@ def _other_origin(reason: str, details: dict[str, Any], name: str, pin: str) -> 
     return None
 
 
-def _mismatch(details: dict[str, Any], card: Card | None, at: float) -> Problem | None:
-    """A live card is not unknown; a past one may be, where old days were archived."""
+def _mismatch(event: Event, card: Card | None) -> Problem | None:
+    """A live card is not unknown; a past one may be, where old days were archived.
+
+    Old releases knew only the cards of their own process.
+    """
+    details = event.details
     asked = details.get("expected_card_hash", "")
-    if card is None or asked not in ("", details["card_hash"]):
+    if card is None or event.scheme == 1 or asked not in ("", details["card_hash"]):
         return None
-    if asked or (card.state == "open" and at < card.not_after):
+    if asked or (card.state == "open" and event.at < card.not_after):
         return _untrue("hash_mismatch", "the echo is that of an open card")
     return None
 

@@ -86,8 +86,8 @@ CHECKS: Final = (
     Check(
         "bernstein.scheme",
         "every record is of scheme 1 or 2",
-        _EDITED,
-        _RESTORE,
+        "the record was changed after it was written, or a newer Bernstein wrote it",
+        "compare the file with a backup; for a newer log, verify with a newer cardchain",
     ),
     Check(
         "bernstein.link",

@@ -46,6 +46,14 @@ def shape_problem(record: dict[str, Any]) -> Problem | None:
     return None
 
 
+def scheme_problem(record: dict[str, Any]) -> Problem | None:
+    """A record is of scheme 1, which need not be named, or of scheme 2."""
+    scheme = record.get("scheme", 1)
+    if type(scheme) is int and scheme in (1, 2):
+        return None
+    return Problem("bernstein.scheme", "scheme 1 or 2", f"scheme {shown(scheme)}")
+
+
 def predecessor_problem(record: dict[str, Any]) -> Problem | None:
     """A stated prev_chain_digest is prev_hmac; two events of skills state another one."""
     stated = record["details"].get("prev_chain_digest")

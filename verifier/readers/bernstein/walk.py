@@ -20,10 +20,11 @@ from verifier.readers.bernstein.record import (
     OLD,
     is_no_json,
     predecessor_problem,
+    scheme_problem,
     shape_problem,
 )
 from verifier.readers.bernstein.tears import Tear
-from verifier.readers.bernstein.text import NotALine, line_form, parse, scan, seconds, shown
+from verifier.readers.bernstein.text import NotALine, line_form, parse, scan, seconds
 
 GENESIS: Final = "0" * 64
 _HMAC: Final = b'"hmac": "'
@@ -31,7 +32,7 @@ _HMAC_LENGTH: Final = len(_HMAC) + 64 + len(b'", ')
 _KINDS: Final = 1000
 _KIND_LENGTH: Final = 256
 _DAY: Final = 86_400
-_MIDNIGHT: Final = 5.0
+_MIDNIGHT: Final = 300.0
 _WRITER_DEFECT: Final = (
     "the HMAC covers these bytes, so the writer made them: it was given names that are not text, "
     "and Bernstein cannot read back what it wrote"
@@ -58,7 +59,7 @@ class Walk:
         self.kinds: Counter[str] = Counter()
         self.notes: Counter[str] = Counter()
         self.records = self.authentic = self.unauthentic = 0
-        self.first: str | None = None
+        self.firsts: list[str] = []
         self.head: str | None = None
         self.start = self.end = ""
         self.expected_at: int | None = None
@@ -152,7 +153,7 @@ class Walk:
         at = self._accepted(record, raw)
         if at is not None:
             self.authentic += 1
-            self.head = record["hmac"]
+            self._advance(record)
             self._excused, self._alternative = False, None
             self._sound(record, raw, at)
         else:
@@ -195,7 +196,7 @@ class Walk:
         linked = linked or (link == self._alternative and link is not None)
         self._alternative = None
         self._expected(record)
-        problem = shape_problem(record) or self._scheme(record, raw)
+        problem = shape_problem(record) or scheme_problem(record)
         if problem is None and not linked and not self._excused:
             problem = self._unlinked(record)
         attributed = not linked and problem is None
@@ -275,26 +276,12 @@ class Walk:
         hmac = record.get("hmac")
         if isinstance(hmac, str) and HEX64.fullmatch(hmac):
             self.head = hmac
-            if self.first is None:
-                self.first = hmac
+            if self._at.line == 1:
+                self.firsts.append(hmac)
 
     def _expected(self, record: dict[str, Any]) -> None:
         if self._expect is not None and record.get("hmac") == self._expect:
             self.expected_at = self.records - 1
-
-    def _scheme(self, record: dict[str, Any], raw: bytes) -> Problem | None:
-        """Schemes 1 and 2 are known; a higher one is of a newer writer unless it was put there."""
-        scheme = record.get("scheme", 1)
-        if type(scheme) is int and scheme in (1, 2):
-            return None
-        other = Problem("bernstein.scheme", "scheme 1 or 2", f"scheme {shown(scheme)}")
-        if type(scheme) is not int or scheme < 1:
-            return other
-        stored = b'"scheme": %d, ' % scheme
-        for known, text in ((2, b'"scheme": 2, '), (1, b"")):
-            if self._holds({**record, "scheme": known}, raw.replace(stored, text)):
-                return other
-        return Problem("bernstein.version", "scheme 1 or 2", f"scheme {scheme}")
 
     def _holds(self, record: dict[str, Any], raw: bytes) -> bool:
         """Say whether the HMAC holds under a key, and prefer that key from here on."""

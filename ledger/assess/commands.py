@@ -78,7 +78,7 @@ def rule_matches(rule: CommandRule, made: Call) -> bool:
     return (
         (not rule.options or any(_has(option, made) for option in rule.options))
         and (not rule.operands or any(one_of(word, rule.operands) for word in behind))
-        and not any(word in made.given or word in behind for word in rule.unless)
+        and not any(_softens(option, made) for option in rule.unless)
     )
 
 
@@ -152,6 +152,15 @@ def _letters(word: str, taking: frozenset[str]) -> tuple[set[str], bool]:
         if f"-{letter}" in taking:
             return letters, index == len(word)
     return letters, False
+
+
+def _softens(option: str, made: Call) -> bool:
+    """Tell whether an option is given and no other one may take it back, as the last one does."""
+    name = option.partition("=")[0]
+    return option in made.given and not any(
+        other != option and (other.startswith("--no-") or other.partition("=")[0] == name)
+        for other in made.given
+    )
 
 
 def _has(option: str, made: Call) -> bool:

@@ -182,6 +182,8 @@ def _carrier(value: Any, at: str) -> Carrier:
 
 def _command_rule(value: Any, at: str) -> CommandRule:
     members = _object(value, at, ("words",), ("options", "operands", "unless"))
+    if not all(word.startswith("-") for word in _texts(members.get("unless", []), f"{at}/unless")):
+        raise ProposalInvalid(f"{at}/unless", "not options only")
     return CommandRule(
         words=_words(members["words"], f"{at}/words"),
         options=_texts(members.get("options", []), f"{at}/options"),

@@ -22,6 +22,7 @@ _CRUDE: Final = re.compile(r"[;&|()<>`\n]+")
 _KEYWORDS: Final = frozenset(
     ("if", "then", "elif", "else", "fi", "do", "done", "while", "until", "!", "{", "}", "coproc")
 )
+_MAX_BEFORE_ECHO: Final = 16  # words such as `sudo -u deploy`
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
 
 
@@ -315,10 +316,11 @@ class _Scanner:
 
 def _output(command: _Building) -> str | None:
     """Give what a command prints, where that stands in its words or in what it is fed."""
-    words = without_prefix(tuple(command.words))
-    if words[:1] in (("echo",), ("printf",)):
-        return " ".join(word for word in words[1:] if word not in ("-e", "-n", "-E", "--"))
-    return command.stdin if words == ("cat",) else None
+    words = command.words
+    for index, word in enumerate(words[:_MAX_BEFORE_ECHO]):
+        if word in ("echo", "printf"):
+            return " ".join(w for w in words[index + 1 :] if w not in ("-e", "-n", "-E", "--"))
+    return command.stdin if words[-1:] == ["cat"] else None
 
 
 def _unescaped(escape: str) -> str:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+import subprocess
+import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +19,8 @@ from ledger.assess import DEFAULT, assess
 from ledger.assess.arguments import MAX_CHARACTERS
 from ledger.envelope import project
 
+ROOT = Path(__file__).parents[3]
+DOCUMENT = (ROOT / "docs" / "assessor.md").read_text("utf-8")
 JSON = st.recursive(
     st.none()
     | st.booleans()
@@ -63,22 +69,22 @@ def test_the_same_call_is_always_assessed_alike(tool_name: str, arguments: Any) 
     assert assess(tool_name, arguments) == assess(tool_name, arguments)
 
 
+def without(text: str, phrases: set[str]) -> set[str]:
+    """The characters that are left of a text when every phrase is taken out."""
+    for phrase in sorted(phrases, key=len, reverse=True):
+        text = text.replace(phrase, "")
+    return set(text)
+
+
 @settings(deadline=None)
 @given(TOOLS, JSON)
 def test_nothing_of_the_call_stands_in_the_texts(tool_name: str, arguments: Any) -> None:
     answer = assess(tool_name, arguments)
-    undo = {DEFAULT.unknown.undo, *(c.undo.undo for c in DEFAULT.classes)}
-    undo |= {f"{d.id}: {d.undo.undo}" for d in DEFAULT.detectors}
-    known = " ".join(undo) + " rest of the call: ; "
-    assert set(answer.rollback["procedure"].split()) <= {
-        *known.split(),
-        *(f"{word};" for word in known.split()),
-    }
-    words = {d.id for d in DEFAULT.detectors} | {c.id for c in DEFAULT.classes}
-    words |= {"unknown", "none", "of", "detectors", "fired", "class", "one", "way"}
-    said = answer.impact["rationale"].replace("(", " ").replace(")", " ")
-    left = {word.strip(":;,") for word in said.split()} - words
-    assert all(word.isdigit() for word in left)
+    ids = {d.id for d in DEFAULT.detectors} | {c.id for c in DEFAULT.classes} | {"unknown"}
+    undo = {d.undo.undo for d in (*DEFAULT.detectors, *DEFAULT.classes)} | {DEFAULT.unknown.undo}
+    said = {"detectors fired", "none of", "of", "one way", "class", "rest of the call"}
+    assert without(answer.impact["rationale"], ids | said) <= set("0123456789 :;,()")
+    assert without(answer.rollback["procedure"], ids | undo | said) <= set(" :;")
 
 
 @settings(deadline=None)
@@ -215,6 +221,20 @@ def test_a_card_without_an_assessment_says_so_and_one_with_shows_it() -> None:
     card = proposed("shell.run", command, **dataclasses.asdict(answer))
     assert "\nIRREVERSIBLE: it cannot be undone\n" in card
     assert '\n    [0]: "force_push"\n' in card
+
+
+def test_the_example_of_the_document_prints_what_is_shown() -> None:
+    program, shown = re.findall(r"^```(?:python|text)\n(.*?)^```$", DOCUMENT, re.M | re.S)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert shown == done.stdout
+
+
+def test_the_table_of_the_document_is_the_set() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| (yes|no) \| (\d+) \|", DOCUMENT, re.M)
+    expected = [(d.id, "yes" if d.hard else "no", str(d.undo.score)) for d in DEFAULT.detectors]
+    assert expected == rows
 
 
 N = MAX_CHARACTERS

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
 from ledger.codec import Record
-from ledger.envelope import Envelope, Facts, Proposal
+from ledger.envelope import Envelope
 from ledger.errors import LedgerError, ProposalInvalid, Refused
 from ledger.guard import Effect, EffectFailed
 from ledger.projection import Card, State
+from ledger.proposal import Facts, Proposal
 from ledger.render import render_card_text
 from ledger.writer import Ledger
 

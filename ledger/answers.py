@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledger.codec import Record
-from ledger.envelope import Envelope, Facts
+from ledger.envelope import Envelope, parse
 from ledger.projection import Card, State
-from ledger.render import render_card_text
+from ledger.proposal import Facts
+from ledger.render import render_card_text, render_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,15 +62,19 @@ class Now:
 
 @dataclass(frozen=True, slots=True)
 class IssuedCard:
-    """A card whose `issued` record is durable."""
+    """A card whose `issued` record is durable; `replaced` is the envelope it supersedes."""
 
     envelope: Envelope
     record: Record
+    replaced: bytes | None = None
 
     @property
     def text(self) -> str:
-        """What the approver must see, all of it; it ends with the hash to echo (spec §9.1)."""
-        return render_card_text(self.envelope)
+        """What the approver must see, all of it; it ends with the hash to echo (spec §9.1).
+
+        For a card that supersedes another it begins with what changed since.
+        """
+        return text_of(self.envelope, self.replaced)
 
     @property
     def hash(self) -> str:
@@ -107,13 +112,32 @@ class Ticket:
 
 
 @dataclass(frozen=True, slots=True)
+class Returned:
+    """An earlier card of another task that asked for the same call, and how it ended."""
+
+    hash: bytes
+    state: State
+
+
+@dataclass(frozen=True, slots=True)
 class CardStatus:
-    """A card as the chain has it at a time: `state` includes EXPIRED and LAPSED (spec §6.1)."""
+    """A card as the chain has it at a time: `state` includes EXPIRED and LAPSED (spec §6.1).
+
+    `replaced` is the envelope that it supersedes. `returned` are the newest earlier cards of other
+    tasks that asked for the same call and were rejected or expired.
+    """
 
     card: Card
     state: State
     step_state: str
     envelope: Envelope
+    replaced: bytes | None = None
+    returned: tuple[Returned, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """What the approver must see, as `IssuedCard.text`."""
+        return text_of(self.envelope, self.replaced)
 
     @property
     def hash(self) -> str:
@@ -148,3 +172,9 @@ class Exported:
     count: int
     size: int
     head: bytes
+
+
+def text_of(envelope: Envelope, replaced: bytes | None) -> str:
+    """Give what stands before an approver: what changed since the card it supersedes, then all."""
+    changes = "" if replaced is None else render_changes(parse(replaced), envelope) + "\n"
+    return changes + render_card_text(envelope)

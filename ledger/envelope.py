@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import builtins
 import hashlib
-import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ledger import jcs, schema
 from ledger.errors import EnvelopeMalformed, ProposalInvalid, VersionUnknown
 from ledger.jcs import JSON
+from ledger.proposal import Facts, Proposal
 
 _CUT_MARK: Final = "…"
 _NOT_OF_THE_ASK: Final = ("reasoning", "issued_at", "not_after")
@@ -24,139 +23,19 @@ class Task(NamedTuple):
     step: str
 
 
+class Difference(NamedTuple):
+    """A leaf in which two envelopes differ: canonical JSON before and after, None where absent."""
+
+    pointer: str
+    before: bytes | None
+    after: bytes | None
+
+
 class PriorAttempt(NamedTuple):
     """The last dispatched card of the step: its hash, 32 bytes, and its outcome."""
 
     card_hash: bytes
     outcome: str
-
-
-@dataclass(frozen=True, slots=True)
-class Proposal:
-    """What a caller asks for, before the ledger sets the time (spec §2.6).
-
-    Holds canonical JSON, so nothing that the caller still has can change it.
-    """
-
-    canonical: bytes
-
-    def __post_init__(self) -> None:
-        """Refuse what is not the canonical JSON of a proposal, as `ProposalInvalid`."""
-        schema.check_proposal(_canonical(self.canonical))
-
-    @classmethod
-    def for_tool_call(
-        cls,
-        *,
-        task: tuple[str, str],
-        tool_name: str,
-        arguments: dict[str, JSON],
-        reasoning: str,
-        ttl: int,
-        grant_ttl: int | None = None,
-        kind: str = "tool_call",
-        capability: JSON = None,
-        spec_digest: str | None = None,
-        artifact_digest: str | None = None,
-        subject: dict[str, JSON] | None = None,
-        preconditions: list[dict[str, JSON]] | None = None,
-        approval_basis: dict[str, JSON] | None = None,
-        review_manifest: dict[str, JSON] | None = None,
-        **terms: JSON,
-    ) -> Proposal:
-        """Propose one call of a tool.
-
-        `task` is (id, step), `ttl` and `grant_ttl` are seconds, and `terms` are other
-        members of spec §2.3 by their names, such as `impact=` and `supersedes=`.
-        None stands for an absent member. Raises `ProposalInvalid`.
-        """
-        if len(task) != 2:
-            raise ProposalInvalid("/task", f"found {len(task)} elements, expected (id, step)")
-        facts = _tool_facts(
-            tool_name=tool_name,
-            arguments=arguments,
-            capability=capability,
-            spec_digest=spec_digest,
-            artifact_digest=artifact_digest,
-            subject=subject,
-            preconditions=preconditions,
-            approval_basis=approval_basis,
-            review_manifest=review_manifest,
-        )
-        own = {
-            "kind": kind,
-            "task": {"id": task[0], "step": task[1]},
-            "reasoning": reasoning,
-            "ttl": ttl,
-            "grant_ttl": grant_ttl,
-        }
-        return cls(jcs.encode({**_present(terms), **_present(own), **facts}))
-
-    @classmethod
-    def from_json(cls, text: bytes) -> Proposal:
-        """Read a proposal as JSON, however it is spelled, or raise `ProposalInvalid`."""
-        return cls(jcs.encode(jcs.parse(text)))
-
-    def to_json(self) -> bytes:
-        """Give the proposal as canonical JSON."""
-        return self.canonical
-
-    @property
-    def document(self) -> dict[str, JSON]:
-        """A fresh copy of the document: changing it changes nothing here."""
-        return _loaded(self.canonical)
-
-
-@dataclass(frozen=True, slots=True)
-class Facts:
-    """What is true now, built from the call about to run and never from the card (spec §2.4).
-
-    A fact that is left out is absent from the rebuilt envelope.
-    """
-
-    canonical: bytes
-
-    def __post_init__(self) -> None:
-        """Refuse what is not the canonical JSON of facts, as `ProposalInvalid`."""
-        schema.check_facts(_canonical(self.canonical))
-
-    @classmethod
-    def for_tool_call(
-        cls,
-        tool_name: str,
-        arguments: dict[str, JSON],
-        *,
-        capability: JSON = None,
-        spec_digest: str | None = None,
-        artifact_digest: str | None = None,
-        subject: dict[str, JSON] | None = None,
-        preconditions: list[dict[str, JSON]] | None = None,
-        approval_basis: dict[str, JSON] | None = None,
-        review_manifest: dict[str, JSON] | None = None,
-    ) -> Facts:
-        """Gather the facts of one call of a tool, or raise `ProposalInvalid`."""
-        facts = _tool_facts(
-            tool_name=tool_name,
-            arguments=arguments,
-            capability=capability,
-            spec_digest=spec_digest,
-            artifact_digest=artifact_digest,
-            subject=subject,
-            preconditions=preconditions,
-            approval_basis=approval_basis,
-            review_manifest=review_manifest,
-        )
-        return cls(jcs.encode(facts))
-
-    @classmethod
-    def from_json(cls, text: bytes) -> Facts:
-        """Read facts as JSON, however they are spelled, or raise `ProposalInvalid`."""
-        return cls(jcs.encode(jcs.parse(text)))
-
-    @property
-    def document(self) -> dict[str, JSON]:
-        """A fresh copy of the document: changing it changes nothing here."""
-        return _loaded(self.canonical)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +61,8 @@ class Envelope:
     @property
     def document(self) -> dict[str, JSON]:
         """A fresh copy of the document: changing it changes nothing here."""
-        return _loaded(self.bytes)
+        document: dict[str, JSON] = jcs.load(self.bytes)
+        return document
 
 
 def project(proposal: Proposal, issued_at: int) -> Envelope:
@@ -228,16 +108,22 @@ def parse(text: bytes) -> Envelope:
     return _envelope(text, document)
 
 
-def differing_pointers(a: Envelope, b: Envelope) -> tuple[str, ...]:
-    """Give the JSON pointers of the leaves in which two envelopes differ, sorted.
+def differences(a: Envelope, b: Envelope) -> tuple[Difference, ...]:
+    """Give the leaves in which two envelopes differ, sorted by their JSON pointers.
 
     A leaf is a scalar, `{}` or `[]`; one that only one of the two has differs.
     The digests that follow from other members are named like any other leaf.
     """
     left = dict(_leaves(a.document, ()))
     right = dict(_leaves(b.document, ()))
-    paths = (path for path in left.keys() | right.keys() if left.get(path) != right.get(path))
-    return tuple(sorted({jcs.pointer(path) for path in paths}))
+    differing = (path for path in left.keys() | right.keys() if left.get(path) != right.get(path))
+    found = (Difference(jcs.pointer(p), left.get(p), right.get(p)) for p in differing)
+    return tuple(sorted(found, key=lambda each: each.pointer))
+
+
+def differing_pointers(a: Envelope, b: Envelope) -> tuple[str, ...]:
+    """Give the JSON pointers of the leaves in which two envelopes differ, sorted."""
+    return tuple(dict.fromkeys(each.pointer for each in differences(a, b)))
 
 
 def same_ask(envelope: Envelope, proposal: Proposal) -> bool:
@@ -251,41 +137,6 @@ def same_ask(envelope: Envelope, proposal: Proposal) -> bool:
         asked.pop(name, None)
         held.pop(name, None)
     return jcs.encode(asked) == jcs.encode(held)
-
-
-def _canonical(text: bytes) -> JSON:
-    document = jcs.parse(text)
-    if jcs.encode(document) != text:
-        raise ProposalInvalid("", "not in canonical form")
-    return document
-
-
-def _loaded(canonical: bytes) -> dict[str, JSON]:
-    document: dict[str, JSON] = json.loads(canonical)
-    return document
-
-
-def _present(members: Mapping[str, JSON]) -> dict[str, JSON]:
-    return {name: value for name, value in members.items() if value is not None}
-
-
-def _tool_facts(
-    *,
-    subject: dict[str, JSON] | None,
-    preconditions: list[dict[str, JSON]] | None,
-    approval_basis: dict[str, JSON] | None,
-    review_manifest: dict[str, JSON] | None,
-    **action: JSON,
-) -> dict[str, JSON]:
-    return _present(
-        {
-            "action": _present(action),
-            "subject": subject,
-            "preconditions": preconditions,
-            "approval_basis": approval_basis,
-            "review_manifest": review_manifest,
-        }
-    )
 
 
 def _members(proposal: Proposal) -> dict[str, JSON]:

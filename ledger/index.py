@@ -240,6 +240,23 @@ class Index:
         """Give the cards that nobody decided, in the order in which they were issued."""
         return [_card(row) for row in self._all(f"{_GIVE_CARD} WHERE state = 'OPEN' ORDER BY seq")]
 
+    def granted_cards(self) -> list[Card]:
+        """Give the cards that were approved and not dispatched, in the order of their issue."""
+        rows = self._all(f"{_GIVE_CARD} WHERE state = 'APPROVED' ORDER BY seq")
+        return [_card(row) for row in rows]
+
+    def asked_before(self, card: Card, at: int) -> list[Card]:
+        """Give the earlier cards of other tasks that asked for the same call and came to nothing.
+
+        Of those that were rejected, and of those that have expired, the newest.
+        """
+        asked = f"{_GIVE_CARD} WHERE ask = ?1 AND task != ?2 AND seq < ?3"
+        late = "(not_after * 1000 <= ?4 OR seq < (SELECT reset FROM covered))"
+        ends = ("state = 'REJECTED' AND ?4 = ?4", f"state = 'OPEN' AND {late}")
+        values = (card.ask, card.task, card.seq, at)
+        rows = (self._one(f"{asked} AND {end} ORDER BY seq DESC LIMIT 1", *values) for end in ends)
+        return [_card(row) for row in rows if row]
+
     def events(self, card: bytes) -> list[Position]:
         """Give where the events of a card stand, in order, refusals too."""
         rows = self._all(

@@ -68,6 +68,11 @@ def encode(value: JSON) -> bytes:
     return _dump(walk.checked(value), walk)
 
 
+def load(canonical: bytes) -> JSON:
+    """Give a fresh copy of the value that canonical bytes hold."""
+    return json.loads(canonical)
+
+
 def digest(value: JSON) -> bytes:
     """Give the SHA-256 of the canonical form, 32 bytes."""
     return hashlib.sha256(encode(value)).digest()

@@ -14,7 +14,6 @@ from ledger.answers import IssuedCard, Now, Opening, Ticket
 from ledger.codec import Record
 from ledger.envelope import (
     Envelope,
-    Proposal,
     differing_pointers,
     parse,
     project,
@@ -25,6 +24,7 @@ from ledger.errors import ProfileMissing, Refused
 from ledger.log import Turn
 from ledger.profile import Rules, strictest
 from ledger.projection import Card, Flood
+from ledger.proposal import Proposal
 
 Body = Mapping[str, Any]
 Openings = Mapping[str, Opening]
@@ -49,7 +49,7 @@ def issue(
     if runtime is not None:
         body["runtime"] = runtime
     record = turn.append("issued", envelope.card_hash, body, openings | _data(shown))
-    return IssuedCard(envelope, record)
+    return _issued(turn, envelope, record)
 
 
 def resolve(turn: Turn, asked: Body, kept: Openings) -> Record | Refused:
@@ -136,7 +136,13 @@ def _standing(turn: Turn, envelope: Envelope, proposal: Proposal) -> IssuedCard 
     standing = parse(turn.envelope(latest))
     if not same_ask(standing, proposal):
         return None
-    return IssuedCard(standing, turn.record(latest.hash, latest.seq))
+    record = turn.record(latest.hash, latest.seq)
+    return _issued(turn, standing, record)
+
+
+def _issued(turn: Turn, envelope: Envelope, record: Record) -> IssuedCard:
+    card = turn.views.card(envelope.card_hash)
+    return IssuedCard(envelope, record, turn.superseded_by(card) if card else None)
 
 
 def _unfounded(turn: Turn, envelope: Envelope) -> str | None:

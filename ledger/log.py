@@ -25,7 +25,8 @@ from ledger.errors import (
 from ledger.head import Head, HeadFile
 from ledger.index import Covered, Index, IndexContradicts
 from ledger.keys import KeyRing
-from ledger.profile import Profile, parse
+from ledger.profile import Profile
+from ledger.profile import parse as parse_profile
 from ledger.projection import Card, State
 from ledger.replay import Replay, Unsound
 from ledger.store.contract import ORIGIN, Position, Store, Tail
@@ -337,7 +338,7 @@ class Turn:
         if digest in self._log.profiles:
             return self._log.profiles[digest]
         text = self.views.profile_bytes(digest)
-        found = None if text is None else parse(text)
+        found = None if text is None else parse_profile(text)
         if found is not None and found.digest != digest:
             raise IndexContradicts(f"index: another profile than {digest.hex()}")
         return found
@@ -348,10 +349,22 @@ class Turn:
 
     def envelope(self, card: Card) -> bytes:
         """Give the envelope of a card, from its last event or the one that issued it."""
+        text = self._envelope(card)
+        if text is not None:
+            return text
+        raise StoreFailed(f"the envelope of card {card.hash.hex()} was removed from the log")
+
+    def superseded_by(self, card: Card) -> bytes | None:
+        """Give the envelope that a card supersedes, None if none or removed from the log."""
+        superseded = self.record(card.hash, card.seq).body.get("supersedes")
+        earlier = None if superseded is None else self.views.card(superseded)
+        return None if earlier is None else self._envelope(earlier)
+
+    def _envelope(self, card: Card) -> bytes | None:
         for record in (self.last_event(card), self.record(card.hash, card.seq)):
             if "envelope" in record.openings:
                 return record.openings["envelope"]
-        raise StoreFailed(f"the envelope of card {card.hash.hex()} was removed from the log")
+        return None
 
     def last_event(self, card: Card) -> Record:
         """Give the last event of a card other than `refused`; the card must agree with it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Self
 
@@ -65,6 +65,16 @@ class Reader:
     def pending(self, now: int | None = None) -> tuple[CardStatus, ...]:
         """Give the cards that wait for a decision, oldest first."""
         return self._log.run(lambda turn: reading.pending(turn, turn.time(now)))
+
+    def affected(
+        self, changed_rule_hashes: Iterable[str | bytes], *, now: int | None = None
+    ) -> tuple[CardStatus, ...]:
+        """Give the open cards and standing grants whose basis cites a rule that changed.
+
+        A rule is named by the SHA-256 that the basis binds it by, as 64 digits or 32 bytes.
+        """
+        rules = frozenset(request.hexadecimal("rule", each) for each in changed_rule_hashes)
+        return self._log.run(lambda turn: reading.affected(turn, rules, turn.time(now)))
 
     def status(self) -> Status:
         """Give the ledger at a glance."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 
-from ledger.answers import CardStatus, Status
+from ledger.answers import CardStatus, Returned, Status
 from ledger.codec import Record
 from ledger.envelope import parse
 from ledger.errors import AmbiguousPrefix, BrokenLedger, UnknownCard
 from ledger.log import Log, Turn
-from ledger.projection import Card, late, state_at, step_state
+from ledger.policy import rule_hashes
+from ledger.projection import Card, State, late, state_at, step_state
 from ledger.request import prefix
 from ledger.store.contract import Position
 
@@ -36,6 +37,18 @@ def pending(turn: Turn, now: int) -> tuple[CardStatus, ...]:
     reset = turn.views.last_reset()
     waiting = (card for card in turn.views.open_cards() if not late(card, now, reset))
     return tuple(_status(turn, card, now) for card in waiting)
+
+
+def affected(turn: Turn, rules: frozenset[str], now: int) -> tuple[CardStatus, ...]:
+    """Give the open cards and standing grants whose basis cites one of these rules (spec §8.1)."""
+    reset = turn.views.last_reset()
+    standing = sorted(
+        [*turn.views.open_cards(), *turn.views.granted_cards()], key=lambda card: card.seq
+    )
+    alive = (State.OPEN, State.APPROVED)
+    cards = (card for card in standing if state_at(card, now, reset) in alive)
+    statuses = (_status(turn, card, now) for card in cards)
+    return tuple(each for each in statuses if rules & rule_hashes(each.envelope.document))
 
 
 def events(turn: Turn, card_hash: bytes) -> tuple[Record, ...]:
@@ -103,9 +116,12 @@ def _status(turn: Turn, card: Card, now: int) -> CardStatus:
     step = views.step(card.task)
     latest = views.card(step.latest) if step else None
     reset = views.last_reset()
+    earlier = views.asked_before(card, now)
     return CardStatus(
         card=card,
         state=state_at(card, now, reset),
         step_state=step_state(state_at(latest or card, now, reset)),
         envelope=parse(turn.envelope(card)),
+        replaced=turn.superseded_by(card),
+        returned=tuple(Returned(each.hash, state_at(each, now, reset)) for each in earlier),
     )

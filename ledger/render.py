@@ -8,13 +8,14 @@ from typing import Final
 
 from ledger import envelope as envelopes
 from ledger import jcs
-from ledger.envelope import Envelope
+from ledger.envelope import Envelope, differences
 from ledger.hidden import shown
 from ledger.jcs import JSON
 
-__all__ = ["VERSION", "render_card_text", "shown"]
+__all__ = ["CHANGES_VERSION", "VERSION", "render_card_text", "render_changes", "shown"]
 
 VERSION: Final = "cardchain-text/1"
+CHANGES_VERSION: Final = "cardchain-changes/1"
 
 _NOT_STATED: Final = "not stated"
 _INDENT: Final = "  "
@@ -29,6 +30,21 @@ def render_card_text(envelope: Envelope | bytes) -> str:
     if isinstance(envelope, bytes):
         envelope = envelopes.parse(envelope)
     return "".join(f"{line}\n" for line in _lines(envelope))
+
+
+def render_changes(old: Envelope, new: Envelope) -> str:
+    """Give every place in which two envelopes differ, with the value before and after.
+
+    Different pairs give different texts, escaped as a card is (spec §9.2).
+    """
+    lines = [f"changes since card {old.card_hash.hex()} ({CHANGES_VERSION})"]
+    for pointer, before, after in differences(old, new):
+        lines.append(f"{_INDENT}{_leaf(pointer)}: {_side(before)} -> {_side(after)}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _side(canonical: bytes | None) -> str:
+    return _NOT_STATED if canonical is None else _leaf(jcs.load(canonical))
 
 
 def _lines(envelope: Envelope) -> Iterator[str]:

@@ -10,11 +10,13 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, TypeAlias
 
+from ledger import jcs
 from ledger.answers import CardStatus, Evidence, IssuedCard, Now, Opening, Ticket
-from ledger.envelope import Facts, Proposal
 from ledger.errors import ProposalInvalid
 from ledger.hidden import blank, shown
+from ledger.jcs import JSON
 from ledger.kinds import MAX_OPENING
+from ledger.proposal import Facts, Proposal
 
 Hash: TypeAlias = str | bytes | IssuedCard | Ticket | CardStatus
 """A card hash: 64 lower-case hexadecimal digits, 32 bytes, or a value of ours that has one."""
@@ -57,6 +59,11 @@ def digest(name: str, value: bytes) -> bytes:
     if not isinstance(value, bytes) or len(value) != 32:
         raise ProposalInvalid(name, f"expected 32 bytes, found {_found(value)}")
     return value
+
+
+def hexadecimal(name: str, value: str | bytes) -> str:
+    """Give a SHA-256 as 64 lower-case hexadecimal digits."""
+    return card_hash(name, value).hex()
 
 
 def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
@@ -160,6 +167,11 @@ def view(proposal: Proposal, shown: Mapping[str, Opening]) -> None:
     if named_view is not None and presented is not None and presented.digest.hex() != named_view:
         reason = f"digest {presented.digest.hex()}, expected the view_digest {named_view}"
         raise ProposalInvalid("presented", reason)
+
+
+def response(content: JSON) -> Opening:
+    """Give what a person answered as canonical JSON, or raise `ProposalInvalid`."""
+    return Opening(jcs.encode(content), media_type="application/json")
 
 
 def bound(opening: Opening) -> dict[str, Any]:

@@ -15,25 +15,23 @@ from typing import Any, Final, Self, TypeVar
 
 from ledger import export, keys, lifecycle, request
 from ledger.answers import Evidence, Exported, IssuedCard, Opening, Ticket
+from ledger.assembly import assembled
 from ledger.chain import rekey_proof
-from ledger.codec import Record, decode, next_length
-from ledger.envelope import Facts, Proposal
-from ledger.errors import BrokenLedger, Malformed, ProposalInvalid, Refused
+from ledger.codec import Record
+from ledger.errors import ProposalInvalid, Refused
 from ledger.guard import Guard
-from ledger.log import Log, Turn
-from ledger.profile import Profile
+from ledger.log import Turn
 from ledger.profile import parse as parse_profile
+from ledger.proposal import Facts, Proposal
 from ledger.reader import Reader
 from ledger.request import Hash
-from ledger.state import state_directory
 from ledger.store import directory
-from ledger.store.contract import ORIGIN
-from ledger.store.files import FileStore
 
 T = TypeVar("T")
 Paths = Iterable[str | os.PathLike[str]]
 
 SOFTWARE: Final = "cardchain 0.1.0"
+ACTIONS: Final = ("accept", "decline", "cancel")
 DECISIONS: Final = ("approve", "reject")
 
 WITHDRAWALS: Final = ("revoked", "cancelled")
@@ -71,7 +69,7 @@ class Ledger(Reader):
         where = Path(path)
         directory.make(where)
         key_file = keys.make(secrets.token_bytes(16))
-        log = _log(where, key_file.key.chain, (), clock, sync)
+        log = assembled(where, key_file.key.chain, (), clock, sync)
         record = log.found(body, kept, key_file.key)
         keys.pin(key_file, record.seq, record.digest)
         return cls(where, log)
@@ -128,7 +126,9 @@ class Ledger(Reader):
     ) -> Self:
         given = tuple(map(Path, key_paths))
         known = {each.digest: each for each in map(parse_profile, profiles)}
-        log = _log(path, None, given, clock, sync, profiles=known, progress=progress, adopt=adopt)
+        log = assembled(
+            path, None, given, clock, sync, profiles=known, progress=progress, adopt=adopt
+        )
         ledger = cls(path, log)
         try:
             log.run(lambda turn: None)
@@ -199,6 +199,45 @@ class Ledger(Reader):
             note=request.text("note", note), presented=presented, response=response
         )
         return self._answer(lambda turn: lifecycle.resolve(turn, asked, kept))
+
+    def answer(
+        self,
+        echo: Hash,
+        action: str,
+        content: Any = None,
+        *,
+        approver: str | None,
+        target: Hash | None = None,
+        channel: str = "elicitation",
+        assurance: str = "label",
+        evidence: Evidence | None = None,
+    ) -> Record:
+        """Take the answer to an elicitation or to an `input-required` task.
+
+        `"accept"` approves and keeps `content`, a JSON value, as the response; `"decline"`
+        rejects; `"cancel"` withdraws the card, in the name of the approver. The echo is the card
+        hash that stood beside the question.
+
+        Raises:
+            Refused: The answer does not count; the card stays as it was.
+
+        """
+        if request.one_of("action", action, ACTIONS) == "cancel":
+            if content is not None:
+                raise ProposalInvalid("content", "a cancelled question has no answer")
+            return self.withdraw(
+                echo, by=approver, reason="cancelled", target=target, channel=channel
+            )
+        return self.resolve(
+            echo,
+            "approve" if action == "accept" else "reject",
+            approver=approver,
+            target=target,
+            channel=channel,
+            assurance=assurance,
+            evidence=evidence,
+            response=None if content is None else request.response(content),
+        )
 
     def withdraw(
         self,
@@ -351,33 +390,6 @@ class Ledger(Reader):
         return answer
 
 
-def _log(
-    path: Path,
-    chain: bytes | None,
-    key_paths: tuple[Path, ...],
-    clock: Callable[[], int],
-    sync: Callable[[int], None],
-    *,
-    profiles: Mapping[bytes, Profile] | None = None,
-    progress: Callable[[int], None] | None = None,
-    adopt: bool = False,
-) -> Log:
-    """Put a log together; without `chain`, the first record says which it is."""
-    store = FileStore(path.absolute(), next_length, sync=sync)
-    named = _chain_of(store) if chain is None else chain
-    return Log(
-        path,
-        named,
-        store,
-        state_directory(named),
-        lambda: keys.find_keys(named, key_paths),
-        clock,
-        profiles=profiles,
-        progress=progress,
-        adopt=adopt,
-    )
-
-
 def _profile(text: bytes | None) -> tuple[dict[str, bytes], dict[str, bytes]]:
     """Give what a body says of a profile, and the opening that it binds."""
     if text is None:
@@ -385,14 +397,3 @@ def _profile(text: bytes | None) -> tuple[dict[str, bytes], dict[str, bytes]]:
     if not isinstance(text, bytes):
         raise ProposalInvalid("profile", "expected bytes")
     return {"profile": parse_profile(text).digest}, {"profile": text}
-
-
-def _chain_of(store: FileStore) -> bytes:
-    raw = store.at(ORIGIN)
-    if raw is None:
-        reason = "no whole record at the beginning; was init interrupted?"
-        raise BrokenLedger(store.place(0), 0, 0, reason)
-    try:
-        return decode(raw).chain
-    except Malformed as error:
-        raise BrokenLedger(store.place(0), 0, 0, error.reason) from error

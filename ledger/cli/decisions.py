@@ -8,7 +8,7 @@ import click
 
 from ledger.cli.output import emit, emit_record, plain_json, summary
 from ledger.cli.parameters import DOCUMENT, card_argument, on_ledger, read_document, text
-from ledger.envelope import Facts, Proposal
+from ledger.proposal import Facts, Proposal
 from ledger.writer import Ledger
 
 _CHANNEL: Final = "cli"

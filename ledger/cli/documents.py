@@ -8,7 +8,8 @@ import click
 
 from ledger.cli.output import emit
 from ledger.cli.parameters import DOCUMENT, json_option, read_document
-from ledger.envelope import Proposal, parse, project
+from ledger.envelope import parse, project
+from ledger.proposal import Proposal
 from ledger.render import render_card_text
 
 _TIME: Final = click.IntRange(0, 253402300799)  # spec §1

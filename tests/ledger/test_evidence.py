@@ -25,8 +25,8 @@ WEAK: dict[str, Any] = {
     "critical": [],
     "basis_drift": "allow_if_allowed",
 }
-RULE = {"id": "refunds-over-100", "sha256": "01" * 32}
-CALL = {"tool_name": "refund.create", "arguments": {"order": "SO-1001", "amount": "199.00"}}
+RULE: dict[str, Any] = {"id": "refunds-over-100", "sha256": "01" * 32}
+CALL: dict[str, Any] = {"tool_name": "refund.create", "arguments": {"order": "SO-1001", "amount": "199.00"}}
 
 
 def profile(**rules: Any) -> bytes:

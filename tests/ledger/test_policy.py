@@ -13,7 +13,7 @@ from ledger.profile import Rules
 NONE = Rules()
 HASH = "00" * 32
 OTHER = "01" * 32
-RULE = {"id": "r1", "sha256": HASH}
+RULE: dict[str, Any] = {"id": "r1", "sha256": HASH}
 SELECTION = {"mode": "target", "digest": HASH, "count": 2}
 
 

@@ -1,0 +1,53 @@
+"""How the log of a directory is put together: its store, its keys, what this host remembers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from ledger import keys
+from ledger.codec import decode, next_length
+from ledger.errors import BrokenLedger, Malformed
+from ledger.log import Log
+from ledger.profile import Profile
+from ledger.state import state_directory
+from ledger.store.contract import ORIGIN
+from ledger.store.files import FileStore
+
+
+def assembled(
+    path: Path,
+    chain: bytes | None,
+    key_paths: tuple[Path, ...],
+    clock: Callable[[], int],
+    sync: Callable[[int], None],
+    *,
+    profiles: Mapping[bytes, Profile] | None = None,
+    progress: Callable[[int], None] | None = None,
+    adopt: bool = False,
+) -> Log:
+    """Give the log of a directory; without `chain`, the first record says which it is."""
+    store = FileStore(path.absolute(), next_length, sync=sync)
+    named = _chain_of(store) if chain is None else chain
+    return Log(
+        path,
+        named,
+        store,
+        state_directory(named),
+        lambda: keys.find_keys(named, key_paths),
+        clock,
+        profiles=profiles,
+        progress=progress,
+        adopt=adopt,
+    )
+
+
+def _chain_of(store: FileStore) -> bytes:
+    raw = store.at(ORIGIN)
+    if raw is None:
+        reason = "no whole record at the beginning; was init interrupted?"
+        raise BrokenLedger(store.place(0), 0, 0, reason)
+    try:
+        return decode(raw).chain
+    except Malformed as error:
+        raise BrokenLedger(store.place(0), 0, 0, error.reason) from error

@@ -11,7 +11,8 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,8 @@ from ledger.projection import Card, Flood, State, Step
 from ledger.store.contract import Position, Stored
 
 VERSION: Final = 2
+CACHE_KIB: Final = 32_768
+"""How much of the file a replay keeps in memory, since it writes all over it."""
 _CARD = tuple(field.name for field in fields(Card))
 _SCHEMA: Final = f"""
 CREATE TABLE cards ({", ".join(_CARD)}, PRIMARY KEY (hash)) WITHOUT ROWID;
@@ -36,6 +39,8 @@ CREATE TABLE kids (kid PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE covered (seq, digest, at, kid, segment, offset, size, reset);
 PRAGMA user_version = {VERSION};
 """
+_card_values = attrgetter(*_CARD)
+_flood_values = attrgetter("gate", "reason", "subject")
 _GIVE_CARD: Final = f"SELECT {', '.join(_CARD)} FROM cards"
 _PUT_CARD: Final = f"INSERT OR REPLACE INTO cards VALUES ({', '.join('?' * len(_CARD))})"
 
@@ -95,6 +100,7 @@ class Index:
         )
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
+        database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version == 0:
             database.executescript(f"BEGIN IMMEDIATE;{_SCHEMA}COMMIT;")
@@ -189,7 +195,7 @@ class Index:
         """Give the running count of refusals."""
         row = self._one(
             "SELECT count FROM floods WHERE gate = ? AND reason = ? AND subject = ?",
-            *astuple(flood),
+            *_flood_values(flood),
         )
         return row[0] if row else 0
 
@@ -205,11 +211,13 @@ class Index:
 
     def put_card(self, card: Card) -> None:
         """Keep a card."""
-        self._run(_PUT_CARD, *(getattr(card, name) for name in _CARD))
+        self._run(_PUT_CARD, *_card_values(card))
 
     def put_step(self, task: bytes, step: Step) -> None:
         """Keep a step."""
-        self._run("INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", task, *astuple(step))
+        self._run(
+            "INSERT OR REPLACE INTO steps VALUES (?, ?, ?)", task, step.latest, step.dispatched
+        )
 
     def put_reset(self, seq: int) -> None:
         """Keep the seq of the last `clock_reset`."""
@@ -217,7 +225,7 @@ class Index:
 
     def put_refusals(self, flood: Flood, count: int) -> None:
         """Keep a running count of refusals."""
-        self._run("INSERT OR REPLACE INTO floods VALUES (?, ?, ?, ?)", *astuple(flood), count)
+        self._run("INSERT OR REPLACE INTO floods VALUES (?, ?, ?, ?)", *_flood_values(flood), count)
 
     def put_profile(self, digest: bytes, text: bytes | None, seq: int) -> None:
         """Keep a chain profile."""

@@ -13,6 +13,7 @@ from verifier.shape import Problem
 from verifier.spec import DIGEST_SIZE, HEADER, MAX_RECORD
 
 MAX_DAMAGE = 1 << 24  # bytes that are no record, after which reading on tells nothing
+MAX_CANDIDATES = 1 << 16  # record headers among them, each of which was tried
 
 
 _TAG_HEAD = b"\x58\x20"
@@ -106,9 +107,11 @@ class Frames:
             piece.torn = ("the rest of the record", f"{size} bytes of it at the end of the file")
             self.pos = len(self.buffer)
             return piece
-        while self._to_header() and not self._begins_record():
-            if self.offset - start > MAX_DAMAGE:
-                self._lost = True
+        candidates = 0
+        while self._to_header(start + MAX_DAMAGE) and not self._begins_record():
+            candidates += 1
+            self._lost = self._lost or candidates > MAX_CANDIDATES
+            if self._lost:
                 break
         if isinstance(problem, tuple):
             piece.limit = problem
@@ -123,10 +126,13 @@ class Frames:
             return False
         return self.buffer[end - len(_TAG_HEAD) - DIGEST_SIZE : end].startswith(_TAG_HEAD)
 
-    def _to_header(self) -> bool:
-        """Move on to the next record header after `pos`; False at the end of the file."""
+    def _to_header(self, last: int) -> bool:
+        """Move on to the next record header after `pos`; False at the end, or beyond `last`."""
         self.pos += 1
         while True:
+            if self.offset > last:
+                self._lost = True
+                return False
             place = self.buffer.find(HEADER, self.pos)
             if place >= 0:
                 self.pos = place

@@ -11,6 +11,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import BinaryIO
 
 from verifier.report import Input
@@ -37,6 +38,7 @@ class Segment:
         self.seq = seq
         self.live = live
         self._size = 0
+        self._ended = False
         self._sha256 = hashlib.sha256()
 
     def chunks(self) -> Iterator[bytes]:
@@ -57,7 +59,16 @@ class Segment:
             raise Unreadable(error.strerror or "it cannot be read") from None
 
     def input(self) -> Input:
-        """Give the size and digest of what was read."""
+        """Give the size and digest of the whole file, also where `chunks` was left early.
+
+        Of standard input they are those of what was read.
+        """
+        if not self._ended and self._size and self.path != "-":
+            again = Segment(self.path)
+            with suppress(OSError, Unreadable), again._open() as stream:
+                while again._read(stream):
+                    pass
+            return Input(self.path, again._size, again._sha256.hexdigest())
         return Input(self.path, self._size, self._sha256.hexdigest())
 
     def _open(self) -> BinaryIO:
@@ -78,6 +89,7 @@ class Segment:
 
     def _read(self, stream: BinaryIO) -> bytes:
         chunk = stream.read(CHUNK) or b""
+        self._ended = not chunk
         self._size += len(chunk)
         self._sha256.update(chunk)
         return chunk

@@ -112,6 +112,10 @@ def _why_not_checked(check: Check, replay: Replay, reading: Reading) -> str:
         return ""
     if not tally.records:
         return "no record"
+    if reading.not_read:
+        return "the log was not read to its end"
+    if not replay.state.kids and check.scope == checks.RECORD:
+        return "no sound record"
     if name == "segment_name" and not reading.is_directory:
         return "not a directory"
     if name == "tag" and replay.failed["key_missing"]:

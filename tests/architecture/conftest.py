@@ -20,7 +20,7 @@ VARYING = {
     "SIZE": r"\b\d+ (?:MiB|bytes)",
     "FILES": r"(?<=file system: )[\w.]+",
 }
-PATTERN = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in VARYING.items()))
+TOKEN = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in VARYING.items()))
 BLOCK = re.compile(
     r"(?:`(?P<file>[\w.-]+)`:\n\n)?^```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.M | re.S
 )
@@ -46,25 +46,44 @@ class Examples:
             "COLUMNS": "80",
         }
 
-    def run(self, text: str) -> Iterator[tuple[str, list[str], list[str]]]:
-        """Give each command with the lines that are shown and those that were printed."""
-        for block in BLOCK.finditer(text):
-            if block["file"]:
-                (self.folder / block["file"]).write_text(block["body"])
-            if block["kind"] == "python":
-                name = block["file"] or "example.py"
-                (self.folder / name).write_text(block["body"])
-                printed = self.shell(f"{sys.executable} {name}")
-                yield name, [], printed if printed[-1:] == ["[exit status 1]"] else []
-            if block["kind"] == "console":
-                yield from self.console(block["body"])
+    def check(self, document: Path) -> list[str]:
+        """Run a document and give its commands; they must print what is shown.
 
-    def console(self, body: str) -> Iterator[tuple[str, list[str], list[str]]]:
-        """Run the commands of one block."""
+        With `UPDATE_EXAMPLES=1` in the environment, the document is changed instead.
+        """
+        text = document.read_text("utf-8")
+        parts, commands, end = [], [], 0
+        for block in BLOCK.finditer(text):
+            parts += [text[end : block.start("body")], block["body"]]
+            end = block.end("body")
+            if block["kind"] == "console":
+                parts[-1] = "".join(self.console(block["body"], commands))
+            elif block["file"] or block["kind"] == "python":
+                commands += self.file(block["file"] or "example.py", block["body"])
+        updated = "".join([*parts, text[end:]])
+        if os.environ.get("UPDATE_EXAMPLES") == "1":
+            document.write_text(updated, "utf-8")
+        else:
+            assert text == updated
+        return commands
+
+    def file(self, name: str, body: str) -> list[str]:
+        """Write a file, and run it if it is a program; gives the names of programs."""
+        (self.folder / name).write_text(body)
+        if not name.endswith(".py"):
+            return []
+        printed = self.shell(f"{sys.executable} {name}")
+        assert not printed or not printed[-1].startswith("[exit status "), printed
+        return [name]
+
+    def console(self, body: str, commands: list[str]) -> Iterator[str]:
+        """Run the commands of a block and give it as it should be."""
         for example in re.split(r"^\$ ", body, flags=re.M)[1:]:
             command, *shown = example.splitlines()
-            printed = self.shell(PATTERN.sub(lambda match: self.translate(match[0]), command))
-            yield command, *self.aligned(shown, printed)
+            commands.append(command)
+            printed = self.shell(TOKEN.sub(lambda match: self.translate(match[0]), command))
+            lines = [f"$ {command}", *self.aligned(shown, self.elided(shown, printed))]
+            yield "".join(f"{line}\n" for line in lines)
 
     def shell(self, command: str) -> list[str]:
         """Give the lines that a command prints on both outputs, and its status if it is not 0."""
@@ -84,29 +103,34 @@ class Examples:
         found = [real[: len(token)] for shown, real in self.real.items() if shown.startswith(token)]
         return found[0] if found else token
 
-    def aligned(self, shown: list[str], printed: list[str]) -> tuple[list[str], list[str]]:
-        """Give both without what varies and what `...` leaves out, and remember the digests."""
-        printed = self.elided(shown, printed)
-        for old, new in zip(shown, printed, strict=False):
-            for a, b in zip(PATTERN.finditer(old), PATTERN.finditer(new), strict=False):
-                self.real.setdefault(a[0], b[0])
-        return [self.fixed(line) for line in shown], [self.fixed(line) for line in printed]
-
     def elided(self, shown: list[str], printed: list[str]) -> list[str]:
         """Give the printed lines with `...` in place of those that are not shown."""
         kept: list[str] = []
         rest = printed
         for line in shown:
             if kept[-1:] == ["..."]:
-                places = [n for n, new in enumerate(rest) if self.fixed(new) == self.fixed(line)]
+                places = [n for n, new in enumerate(rest) if fixed(new) == fixed(line)]
                 rest = rest[places[0] :] if places else rest
             kept, rest = ([*kept, "..."], rest) if line == "..." else (kept + rest[:1], rest[1:])
         return kept if shown[-1:] == ["..."] else kept + rest
 
-    @staticmethod
-    def fixed(line: str) -> str:
-        """Give a line with the kinds of its varying parts in their place."""
-        return PATTERN.sub(lambda match: f"<{match.lastgroup} {len(match[0])}>", line)
+    def aligned(self, shown: list[str], printed: list[str]) -> list[str]:
+        """Give the printed lines with what varies as it is shown, and remember the digests."""
+        old_lines = [*shown, *[""] * len(printed)]
+        for old, new in zip(shown, printed, strict=False):
+            if fixed(old) == fixed(new):
+                pairs = zip(TOKEN.finditer(old), TOKEN.finditer(new), strict=True)
+                self.real |= {a[0]: b[0] for a, b in pairs if a[0] not in self.real}
+        back = {real: shown for shown, real in self.real.items()}
+        return [
+            old if fixed(old) == fixed(new) else TOKEN.sub(lambda m: back.get(m[0], m[0]), new)
+            for old, new in zip(old_lines, printed, strict=False)
+        ]
+
+
+def fixed(line: str) -> str:
+    """Give a line with the kinds of its varying parts in their place."""
+    return TOKEN.sub(lambda match: f"<{match.lastgroup} {len(match[0])}>", line)
 
 
 @pytest.fixture

@@ -16,11 +16,8 @@ README = (ROOT / "README.md").read_text("utf-8")
 
 
 def test_the_examples_print_what_is_shown(examples: SimpleNamespace) -> None:
-    commands = []
-    for command, shown, printed in examples.run(README):
-        assert shown == printed, command
-        commands.append(command.split()[0])
-    assert {"cardchain", "approve.py"} <= set(commands)
+    commands = {command.split()[0] for command in examples.check(ROOT / "README.md")}
+    assert {"cardchain", "approve.py"} <= commands
 
 
 def test_a_pass_and_a_fail_are_shown() -> None:

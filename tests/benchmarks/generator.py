@@ -160,12 +160,16 @@ class Chain:
         return b"\xd1\x84" + protected + opening + end
 
 
-def key_file(chain: bytes = CHAIN, secret: bytes = SECRET) -> bytes:
+def key_file() -> bytes:
+    """The key file of a generated log, with the pin that `init` gives it."""
+    first = Chain()
+    assert len(list(first.records(1))) == 1
     return json.dumps(
         {
             "format": "cardchain-key/1",
-            "chain": chain.hex(),
-            "kid": key_id(chain, secret).hex(),
-            "secret": secret.hex(),
+            "chain": CHAIN.hex(),
+            "kid": key_id(CHAIN, SECRET).hex(),
+            "secret": SECRET.hex(),
+            "pin": {"seq": 0, "digest": first.prev.hex()},
         }
     ).encode()

@@ -91,7 +91,7 @@ def main(arguments: list[str]) -> int:
             ledgers = (small, large.get())
         for benchmark in ON_LEDGERS:
             results.append(_measured(partial(benchmark, *ledgers), bench, options.gate))
-        _check_ledgers(bench, [path for path, _ in ledgers])
+        _check_ledger(bench, small[0])
     print(_json(results, sizes) if options.json else _table(results))
     return 1 if options.gate and not all(result.passes for result in results) else 0
 
@@ -211,17 +211,17 @@ ALONE = (verification, memory, verify_start, help_start)
 ON_LEDGERS = (resolve, show)
 
 
-def _check_ledgers(bench: Bench, paths: list[Path]) -> None:
-    """The ledgers that were measured hold; a changed byte of one is seen."""
-    for path in paths:
-        _, output = python(*CARDCHAIN, "audit", "verify", str(path), state=bench.state)
-        assert output.rstrip().endswith("VERIFIED"), output
-    segment = min((paths[0] / "segments").iterdir())
-    segment.write_bytes(logs.flipped(segment).read_bytes())
-    for copy in (paths[0] / "segments").glob("flipped-*"):
-        copy.unlink()
-    call = ("audit", "verify", str(paths[0]))
-    python(*CARDCHAIN, *call, state=bench.state, expect=BROKEN)
+def _check_ledger(bench: Bench, path: Path) -> None:
+    """The small ledger holds after the decisions; a changed bit of it is seen.
+
+    Opening the large one for the first time checked each of its tags and links already.
+    """
+    call = (*CARDCHAIN, "audit", "verify", str(path))
+    assert python(*call, state=bench.state)[1].rstrip().endswith("VERIFIED")
+    (segment,) = (path / "segments").iterdir()
+    changed = logs.flipped(segment)
+    changed.replace(segment)
+    python(*call, state=bench.state, expect=BROKEN)
 
 
 # What is printed.

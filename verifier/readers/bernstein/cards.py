@@ -80,6 +80,12 @@ class Cards:
         self.envelopes_ok = self.envelopes_total = 0
         self.decisions_ok = self.decisions_total = 0
         self.contained = self.asserted = 0
+        self._checks = {
+            "issued": self._issued,
+            "resolved": self._resolved,
+            "refused": self._refused,
+            "released": self._released,
+        }
 
     def touch(self, record: dict[str, Any]) -> None:
         """Remember the cards that an unsound record names: nothing more is said about them."""
@@ -92,12 +98,7 @@ class Cards:
     def fold(self, event: Event) -> Problem | None:
         """Check an event about a card and apply it; give what is to be reported."""
         kind = event.record["event_type"].removeprefix(PREFIX)
-        check = {
-            "issued": self._issued,
-            "resolved": self._resolved,
-            "refused": self._refused,
-            "released": self._released,
-        }.get(kind)
+        check = self._checks.get(kind)
         if check is None:
             self.notes["events about cards of a kind that is not known here"] += 1
             return Problem("bernstein.version", "a known event about a card", shown(kind))

@@ -17,6 +17,7 @@ from verifier.readers.bernstein.text import card_bytes, shown
 
 HEX64: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _MAX_REASONING: Final = 600
+_FAR: Final = 1e15
 _MEMBERS: Final = (
     "action",
     "approval_id",
@@ -56,8 +57,38 @@ def envelope_problem(envelope: Any, card_hash: str, scheme: int) -> Problem | No
             f"an envelope with the hash {actual}",
             _NORMALISED if _normalised_hash(envelope) == card_hash else "",
         )
-    rule = _broken_rule(envelope, scheme)
+    rule = None if _lawful(envelope) else _broken_rule(envelope, scheme)
     return Problem("bernstein.envelope", *rule) if rule else None
+
+
+def _lawful(envelope: dict[str, Any]) -> bool:
+    """Accept an envelope as every release since 3.8.0 makes it; anything else is examined."""
+    if tuple(envelope) != _MEMBERS:
+        return False
+    action, impact, rollback = envelope["action"], envelope["impact"], envelope["rollback"]
+    if not (
+        type(action) is type(impact) is type(rollback) is dict
+        and tuple(action) == _ACTION
+        and tuple(impact) == _IMPACT
+        and tuple(rollback) == _ROLLBACK
+    ):
+        return False
+    reasoning, score = envelope["reasoning"], impact["score"]
+    created_at, not_after = envelope["created_at"], envelope["not_after"]
+    return (
+        type(envelope["approval_id"]) is type(action["tool_name"]) is type(reasoning) is str
+        and type(impact["rationale"]) is type(rollback["procedure"]) is str
+        and type(impact["hard_one_way"]) is bool
+        and rollback["irreversible"] is impact["hard_one_way"]
+        and type(score) is type(created_at) is type(not_after) is float
+        and 0.0 <= score <= 1.0
+        and -_FAR < created_at <= not_after < _FAR
+        and len(reasoning) <= _MAX_REASONING
+        and impact["fired_detectors"] == []
+        and envelope["card_version"] == "v2"
+        and type(action["args_digest"]) is str
+        and HEX64.fullmatch(action["args_digest"]) is not None
+    )
 
 
 def _broken_rule(envelope: dict[str, Any], scheme: int) -> tuple[str, str] | None:

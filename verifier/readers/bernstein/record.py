@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Final
 
 from verifier.readers.bernstein.envelope import HEX64
@@ -64,17 +63,3 @@ def predecessor_problem(record: dict[str, Any]) -> Problem | None:
     return Problem(
         "bernstein.predecessor", f"prev_chain_digest {record['prev_hmac']}", shown(stated)
     )
-
-
-def is_no_json(record: dict[str, Any]) -> bool:
-    """Say whether a value that JSON cannot express is in the record, not only the word for one."""
-    pending: list[Any] = [record]
-    while pending:
-        value = pending.pop()
-        if type(value) is float and not math.isfinite(value):
-            return True
-        if isinstance(value, dict):
-            pending.extend(value.values())
-        elif isinstance(value, list):
-            pending.extend(value)
-    return False

@@ -40,7 +40,20 @@ line_form: Final = _encoder(json.JSONEncoder(sort_keys=True))
 _card_form: Final = _encoder(
     json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 )
-scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
+
+
+class Scanner:
+    """Reads JSON and counts the words for numbers that JSON cannot express."""
+
+    def __init__(self) -> None:
+        """Start with a count of 0."""
+        self.constants = 0
+        decoder: Any = json.JSONDecoder(parse_constant=self._constant)
+        self.scan: Callable[[str, int], tuple[Any, int]] = decoder.scan_once
+
+    def _constant(self, word: str) -> float:
+        self.constants += 1
+        return float(word)
 
 
 def parse(raw: bytes) -> dict[str, Any]:

@@ -18,13 +18,12 @@ from verifier.readers.bernstein.keys import Key
 from verifier.readers.bernstein.record import (
     NEW,
     OLD,
-    is_no_json,
     predecessor_problem,
     scheme_problem,
     shape_problem,
 )
 from verifier.readers.bernstein.tears import Tear
-from verifier.readers.bernstein.text import NotALine, line_form, parse, scan, seconds
+from verifier.readers.bernstein.text import NotALine, Scanner, line_form, parse, seconds
 
 GENESIS: Final = "0" * 64
 _HMAC: Final = b'"hmac": "'
@@ -76,6 +75,7 @@ class Walk:
         self._seen_new = False
         self._misdated = False
         self._at = _At()
+        self._scanner = Scanner()
 
     def read(self, segment: Segment, survey: Survey, tears: tuple[Tear, ...]) -> None:
         """Walk one file. Raises OSError if it can no longer be read."""
@@ -155,7 +155,7 @@ class Walk:
             self.authentic += 1
             self._advance(record)
             self._excused, self._alternative = False, None
-            self._sound(record, raw, at)
+            self._sound(record, at)
         else:
             self._examine(record, raw)
 
@@ -210,7 +210,7 @@ class Walk:
             self._damaged()
             return
         self._excused = attributed
-        self._sound(record, raw, seconds(record["timestamp"]) or 0.0)
+        self._sound(record, seconds(record["timestamp"]) or 0.0)
 
     def _unlinked(self, record: dict[str, Any]) -> Problem | None:
         """Say why a record does not follow the one before it; a misplaced file explains it."""
@@ -240,7 +240,8 @@ class Walk:
         """Give the record of a line in canonical form; report any other line."""
         try:
             text = raw.decode("ascii")
-            record, end = scan(text, 0)
+            self._scanner.constants = 0
+            record, end = self._scanner.scan(text, 0)
             if end == len(text) and type(record) is dict and line_form(record) == text:
                 return record
         except (ValueError, StopIteration, RecursionError):
@@ -320,18 +321,20 @@ class Walk:
             self.findings.add(problem, place)
         self.cards.damage = self._seq
 
-    def _sound(self, record: dict[str, Any], raw: bytes, at: float) -> None:
+    def _sound(self, record: dict[str, Any], at: float) -> None:
         """Count a record and apply what it says about a card."""
         kind, timestamp = record["event_type"], record["timestamp"]
         if kind in self.kinds or (len(self.kinds) < _KINDS and len(kind) <= _KIND_LENGTH):
             self.kinds[kind] += 1
-        if (b"NaN" in raw or b"Infinity" in raw) and is_no_json(record):
+        if self._scanner.constants:
             self.notes["records with NaN or Infinity, which is not JSON"] += 1
         if record.get("scheme") == 2:
             self._seen_new = True
         elif self._seen_new:
             self.notes["records of the old scheme 1 after records of scheme 2"] += 1
-        self._day(timestamp)
+        day = self._at.day
+        if day is not None and not timestamp.startswith(day):
+            self._day(timestamp)
         if kind.startswith(PREFIX):
             self._card(record, at)
         elif kind == "chain.tear_acknowledged":

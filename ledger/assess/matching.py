@@ -105,6 +105,7 @@ class _Run:
             self.queue.append((Carried("sql", text=text), 0, role == "sql"))
         if role == "code":
             self.queue.append((Carried("code", text=text), 0, True))
+            self.queue.append((Carried("shell", text=text), 0, False))
         if self.reads:
             return
         if role == "path":
@@ -178,6 +179,8 @@ class _Run:
         statements = sql.parse(text)
         if sure and not statements.parsable:
             self.signal("unparsable")
+        if sure and text.lstrip().startswith("$"):  # a variable, or what a command prints
+            self.signal("opaque")
         fired = {
             detector.id
             for detector in self.detectors.detectors

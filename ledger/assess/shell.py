@@ -2,7 +2,8 @@
 
 `shlex` cannot serve here: it does not tell a quoted `;` from an operator, and knows
 no here-document, no substitution and no comment at the start of a word only.
-Nothing is expanded. What cannot be parsed is read on, and said so.
+Nothing is expanded: what a substitution prints stands as `$()` in its word.
+What cannot be parsed is read on, and said so.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _CRUDE: Final = re.compile(r"[;&|()<>`\n]+")
 _KEYWORDS: Final = frozenset(
     ("if", "then", "elif", "else", "fi", "do", "done", "while", "until", "!", "{", "}", "coproc")
 )
+_SUBSTITUTED: Final = "$()"  # in a word, for what a substitution prints
 _MAX_BEFORE_ECHO: Final = 16  # words such as `sudo -u deploy`
 _ASSIGNMENT: Final = re.compile(r"[A-Za-z_]\w*\+?=")
 
@@ -208,8 +210,9 @@ class _Scanner:
         opener = "$(" if self._now.quoted else ("$(", "<(", ">(", "(")
         if not text.startswith(opener, at):
             return False
-        self._at += 1 if text[at] == "(" else 2
-        self._open(")")
+        group = text[at] == "("
+        self._at += 1 if group else 2
+        self._open(")", "" if group else _SUBSTITUTED)
         return True
 
     def _escaped(self, c: str) -> None:
@@ -218,8 +221,9 @@ class _Scanner:
             self._now.literal = True
         self._at += 2
 
-    def _open(self, closer: str) -> None:
-        self._now.add("")
+    def _open(self, closer: str, stands_for: str = _SUBSTITUTED) -> None:
+        if stands_for:
+            self._now.add(stands_for)
         self._outer.append(self._now)
         source = None if self._now.words else self._now.source
         self._now = _Building(closer=closer, source=source)
@@ -272,6 +276,8 @@ class _Scanner:
         operator, now.redirect = now.redirect, ""
         if not operator:
             now.words.append(word)
+            if word == "{" and not literal:
+                self._end_command()
         elif operator in ("<<", "<<-"):
             self._documents.append((now, word, operator == "<<-", literal))
         elif operator == "<<<":

@@ -81,7 +81,8 @@ def without(text: str, phrases: set[str]) -> set[str]:
 def test_nothing_of_the_call_stands_in_the_texts(tool_name: str, arguments: Any) -> None:
     answer = assess(tool_name, arguments)
     ids = {d.id for d in DEFAULT.detectors} | {c.id for c in DEFAULT.classes} | {"unknown"}
-    undo = {d.undo.undo for d in (*DEFAULT.detectors, *DEFAULT.classes)} | {DEFAULT.unknown.undo}
+    undo = {d.undo.undo for d in DEFAULT.detectors} | {c.undo.undo for c in DEFAULT.classes}
+    undo.add(DEFAULT.unknown.undo)
     said = {"detectors fired", "none of", "of", "one way", "class", "rest of the call"}
     assert without(answer.impact["rationale"], ids | said) <= set("0123456789 :;,()")
     assert without(answer.rollback["procedure"], ids | undo | said) <= set(" :;")
@@ -186,6 +187,7 @@ def test_a_tool_is_undone_like_its_class(
             {"code": "shutil.rmtree('x')"},
             ["recursive_delete", "opaque_command"],
         ),
+        ("x", {"language": "bash", "code": "rm -rf x"}, ["recursive_delete", "opaque_command"]),
         ("x", {"content": "x" * 1_048_577}, ["not_fully_read"]),
         ("x", {"command": "sudo " * 100 + "rm -rf x"}, ["not_fully_read"]),
     ],

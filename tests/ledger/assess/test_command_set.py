@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shlex
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ledger.assess import DEFAULT, assess
+from ledger.assess.rules import CommandRule, Detector
 
 COMMANDS: list[dict[str, Any]] = json.loads(
     Path(__file__).with_name("commands.json").read_text("utf-8")
@@ -40,14 +42,14 @@ def tables() -> tuple[list[str], list[str]]:
         _line(name, [(row["hard_one_way"], found["hard_one_way"]) for row, found in chosen])
         for name, chosen in sets.items()
     ]
-    each = [_line(f"`{id_}`", _marks(answers, lambda ids, id_=id_: id_ in ids)) for id_ in IDS]
+    each = [_line(f"`{name}`", _marks(answers, name)) for name in IDS]
     return hard, each
 
 
 def _marks(
-    answers: Iterable[tuple[dict[str, Any], dict[str, Any]]], has: Callable[[list[str]], bool]
+    answers: Iterable[tuple[dict[str, Any], dict[str, Any]]], name: str
 ) -> list[tuple[bool, bool]]:
-    return [(has(row["detectors"]), has(found["fired_detectors"])) for row, found in answers]
+    return [(name in row["detectors"], name in found["fired_detectors"]) for row, found in answers]
 
 
 def _line(name: str, marks: list[tuple[bool, bool]]) -> str:
@@ -94,6 +96,51 @@ def test_a_known_error_is_one_and_gives_its_reason() -> None:
 def test_every_detector_of_commands_is_in_the_set() -> None:
     asked = {d.id for d in DEFAULT.detectors if d.commands or d.sql}
     assert asked - {name for row in COMMANDS for name in row["detectors"]} == {"payment"}
+
+
+def spelled(pattern: str) -> str:
+    """A word that a glob of the data matches."""
+    for glob in ("[!n]", "[!u]", "[:/]", "*", "?"):
+        pattern = pattern.replace(glob, "/" if glob == "[:/]" else "x")
+    return pattern
+
+
+def lines(rule: CommandRule) -> Iterator[str]:
+    """The shortest commands that a rule describes, one for each alternative and option."""
+    for words in itertools.product(*rule.words):
+        for option in rule.options or ("",):
+            for operand in rule.operands or ("",):
+                parts = [*map(spelled, words), option, spelled(operand)]
+                yield " ".join(part.replace("$x", "\\$x") for part in parts if part)
+
+
+@pytest.mark.parametrize("detector", DEFAULT.detectors, ids=lambda detector: detector.id)
+def test_every_rule_of_commands_can_fire(detector: Detector) -> None:
+    every = [line for rule in detector.commands for line in lines(rule)]
+    assert [x for x in every if detector.id not in impact(x)["fired_detectors"]] == []
+
+
+SQL_WORDS = {"<name>": "x", "<end>": ";", "...": "x"}
+
+
+def calls(detector: Detector) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A call for each of the other rules of a detector."""
+    for rule in detector.sql:
+        steps = [("x",) if step[0][0] == "!" else step for step in rule.sequence]
+        for chosen in itertools.product(*steps):
+            words = " ".join(SQL_WORDS.get(word, word) for word in chosen)
+            yield "sql.query", {"sql": words}
+    for tool in detector.tools:
+        yield spelled(tool.name), dict.fromkeys(tool.members[-1:], True)
+    yield from (("file.write", {"path": spelled(path)}) for path in detector.paths)
+    yield from (("file.write", {"content": f"A {text} b"}) for text in detector.content)
+    yield from (("python", {"code": f"a = {text}"}) for text in detector.code)
+
+
+@pytest.mark.parametrize("detector", DEFAULT.detectors, ids=lambda detector: detector.id)
+def test_every_other_rule_can_fire(detector: Detector) -> None:
+    answers = [(call, assess(*call).impact["fired_detectors"]) for call in calls(detector)]
+    assert [call for call, fired in answers if detector.id not in fired] == []
 
 
 def test_the_published_score_is_the_score() -> None:

@@ -36,14 +36,17 @@ def test_words_are_those_of_shlex_where_no_operator_stands(text: str) -> None:
         ("a # b; c\nd", [("a",), ("d",)]),
         ("a b#c", [("a", "b#c")]),
         ("a \\\n b", [("a", "b")]),
-        ("a $(b c) d", [("b", "c"), ("a", "", "d")]),
-        ('a "x $(b "c d") y"', [("b", "c d"), ("a", "x  y")]),
-        ("a `b c`", [("b", "c"), ("a", "")]),
-        ("(a; b)", [("a",), ("b",), ("",)]),
-        ("f() { a; }", [("f",), ("{", "a"), ("}",)]),
+        ("a $(b c) d", [("b", "c"), ("a", "$()", "d")]),
+        ('a "x $(b "c d") y"', [("b", "c d"), ("a", "x $() y")]),
+        ("a `b c`", [("b", "c"), ("a", "$()")]),
+        ("(a; b) | c", [("a",), ("b",), ("c",)]),
+        ("f() { a; }", [("f",), ("{",), ("a",), ("}",)]),
         ("a $'\\x41\\n\\101\\''", [("a", "A\nA'")]),
         ("case x in a) b;; esac", [("case", "x", "in", "a"), ("b",), ("esac",)]),
         ("cat <<E | b\nc;d\nE\ne", [("cat",), ("b",), ("e",)]),
+        ("function f { a; }", [("function", "f", "{"), ("a",), ("}",)]),
+        ("a '{' b", [("a", "{", "b")]),
+        ("a <(b) $(c)d", [("b",), ("c",), ("a", "$()", "$()d")]),
         ("2>&1 a 3< b", [("a",)]),
     ],
 )
@@ -105,4 +108,4 @@ def test_assignments_and_keywords_before_a_program_are_dropped() -> None:
 @given(st.text(st.sampled_from("a \n;|&()<>{}'\"`$\\#=<-EOF"), max_size=60))
 def test_any_text_is_split(text: str) -> None:
     script = parse(text)
-    assert sum(len(w) for c in script.commands for w in c.words) <= 2 * len(text)
+    assert sum(len(w) for c in script.commands for w in c.words) <= 5 * len(text)

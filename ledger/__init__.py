@@ -15,7 +15,7 @@ from ledger.errors import LedgerError, ProposalInvalid, Refused
 from ledger.guard import Effect, EffectFailed
 from ledger.projection import Card, State
 from ledger.proposal import Facts, Proposal
-from ledger.render import render_card_text
+from ledger.render import render_card_text, render_changes
 from ledger.writer import Ledger
 
 __all__ = [
@@ -39,4 +39,5 @@ __all__ = [
     "Status",
     "Ticket",
     "render_card_text",
+    "render_changes",
 ]

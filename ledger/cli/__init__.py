@@ -27,6 +27,11 @@ _COMMANDS: Final = {
     "log": ("history", "List the events of the ledger DIR, oldest first."),
     "show": ("history", "Show one card as the approver sees it, and what happened to it."),
     "issue": ("decisions", "Issue a card for a proposal and print its hash."),
+    "diff": ("history", "Show what changed since the card that another one supersedes."),
+    "affected": (
+        "history",
+        "List the open cards and unused grants that a changed rule asked for.",
+    ),
     "pending": ("history", "List the cards that wait for a decision."),
     "approve": ("decisions", "Approve the card HASH, the hash that was on the screen."),
     "reject": ("decisions", "Reject the card HASH, the hash that was on the screen."),
@@ -39,6 +44,7 @@ _COMMANDS: Final = {
     "audit": ("audit", "Verify ledgers and exports."),
     "doctor": ("doctor", "Check that this host can go on writing to the ledger DIR."),
     "keys": ("custody", "List the keys of a ledger."),
+    "configure": ("custody", "Put a profile in force for the cards issued from now on."),
     "clock-reset": ("custody", "Accept a clock that is behind the last record of the ledger DIR."),
     "adopt": ("custody", "Accept the directory DIR, a copy, as the ledger of this host."),
 }

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import BinaryIO
 
 import click
 
-from ledger.cli.output import emit, emit_record, quoted, utc
-from ledger.cli.parameters import DIRECTORY, json_option, key_option, on_ledger, text
+from ledger.cli.output import emit, emit_record, quoted, summary, utc
+from ledger.cli.parameters import (
+    DIRECTORY,
+    DOCUMENT,
+    json_option,
+    key_option,
+    on_ledger,
+    read_profile,
+    text,
+)
 from ledger.errors import KeyMissing
 from ledger.hidden import shown
 from ledger.keys import find_keys
@@ -19,10 +28,15 @@ from ledger.writer import Ledger
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--name", type=text, help="What people call this ledger; else the name of DIR.")
+@click.option(
+    "--profile", metavar="FILE", type=DOCUMENT, help="What every card is held to, as JSON."
+)
 @json_option
-def init(directory: Path, name: str | None, json_: bool) -> None:
+def init(directory: Path, name: str | None, profile: BinaryIO | None, json_: bool) -> None:
     """Make a ledger in the new directory DIR, and its key."""
-    with Ledger.init(directory, name=name or directory.absolute().name) as ledger:
+    rules = None if profile is None else read_profile(profile)
+    called = name or directory.absolute().name
+    with Ledger.init(directory, name=called, profile=rules) as ledger:
         made = ledger.status()
     state = str(state_directory(made.chain))
     emit(
@@ -75,6 +89,30 @@ def export(ledger: Ledger, output: Path, json_: bool) -> None:
         f"exported {done.count} records to {shown(str(output))}",
         f"head {done.head.hex()}",
     )
+
+
+@click.command()
+@on_ledger
+@click.option("--by", metavar="ID", required=True, type=text, help="Who configures.")
+@click.option(
+    "--profile", metavar="FILE", type=DOCUMENT, help="What every card is held to, as JSON."
+)
+@click.option("--vkey", metavar="KEY", type=text, help="A verification key of checkpoints.")
+def configure(
+    ledger: Ledger, by: str, profile: BinaryIO | None, vkey: str | None, json_: bool
+) -> None:
+    """Put a profile in force for the cards issued from now on.
+
+    Cards issued before keep the profile that was in force then.
+    """
+    if profile is None and vkey is None:
+        raise click.UsageError("give --profile, --vkey or both; nothing was recorded")
+    rules = None if profile is None else read_profile(profile)
+    record = ledger.configure(by=by, profile=rules, vkey=vkey)
+    named = record.body.get("profile")
+    lines = [] if named is None else [f"profile {named.hex()}"]
+    document = {**summary(record), "profile": named, "vkey": vkey}
+    emit(json_, document, f"configured seq {record.seq}", *lines)
 
 
 @click.command("clock-reset")

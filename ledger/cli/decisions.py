@@ -7,7 +7,14 @@ from typing import Any, BinaryIO, Final
 import click
 
 from ledger.cli.output import emit, emit_record, plain_json, summary
-from ledger.cli.parameters import DOCUMENT, card_argument, on_ledger, read_document, text
+from ledger.cli.parameters import (
+    DOCUMENT,
+    card_argument,
+    on_ledger,
+    on_ledger_with_profiles,
+    read_document,
+    text,
+)
 from ledger.proposal import Facts, Proposal
 from ledger.writer import Ledger
 
@@ -15,7 +22,7 @@ _CHANNEL: Final = "cli"
 
 
 @click.command()
-@on_ledger
+@on_ledger_with_profiles
 @click.argument("proposal", metavar="PROPOSAL.json|-", type=DOCUMENT)
 def issue(ledger: Ledger, proposal: BinaryIO, json_: bool) -> None:
     """Issue a card for a proposal and print its hash.
@@ -28,7 +35,7 @@ def issue(ledger: Ledger, proposal: BinaryIO, json_: bool) -> None:
 
 
 @click.command()
-@on_ledger
+@on_ledger_with_profiles
 @card_argument
 @click.option("--approver", metavar="ID", required=True, type=text, help="Who decides.")
 @click.option("--note", metavar="TEXT", type=text, help="A sentence kept beside the decision.")
@@ -41,7 +48,7 @@ def approve(ledger: Ledger, card: str, approver: str, note: str | None, json_: b
 
 
 @click.command()
-@on_ledger
+@on_ledger_with_profiles
 @card_argument
 @click.option("--approver", metavar="ID", required=True, type=text, help="Who decides.")
 @click.option("--note", metavar="TEXT", type=text, help="A sentence kept beside the decision.")
@@ -77,7 +84,7 @@ def withdraw(ledger: Ledger, card: str, reason: str, by: str, json_: bool) -> No
 
 
 @click.command()
-@on_ledger
+@on_ledger_with_profiles
 @card_argument
 @click.option(
     "--facts",
@@ -86,15 +93,40 @@ def withdraw(ledger: Ledger, card: str, reason: str, by: str, json_: bool) -> No
     type=DOCUMENT,
     help="What is true now: the call about to run, never a copy from the card.",
 )
-def dispatch(ledger: Ledger, card: str, facts: BinaryIO, json_: bool) -> None:
+@click.option(
+    "--policy-outcome",
+    metavar="WORD",
+    type=text,
+    help="What policy says now: deny refuses; allow may let its basis differ.",
+)
+@click.option(
+    "--approver-check",
+    metavar="TEXT",
+    type=text,
+    help="How it was looked up that the approver still may approve.",
+)
+def dispatch(
+    ledger: Ledger,
+    card: str,
+    facts: BinaryIO,
+    policy_outcome: str | None,
+    approver_check: str | None,
+    json_: bool,
+) -> None:
     """Spend the grant of the card HASH, right before the effect.
 
     Prints the arguments to run with and the key that makes the effect idempotent.
     """
-    ticket = ledger.dispatch(card, Facts.from_json(read_document(facts)))
+    ticket = ledger.dispatch(
+        card,
+        Facts.from_json(read_document(facts)),
+        policy_outcome=policy_outcome,
+        approver_check=approver_check,
+    )
     document: dict[str, Any] = {
         **summary(ticket.record),
         "effect_key": ticket.effect_key,
+        "exceptions": ticket.record.body.get("exceptions", []),
         "arguments": ticket.arguments,
         "arguments_json": ticket.arguments_json.decode(),
     }
@@ -104,6 +136,7 @@ def dispatch(ledger: Ledger, card: str, facts: BinaryIO, json_: bool) -> None:
         f"dispatched {ticket.card_hash.hex()} seq {ticket.record.seq}",
         f"effect key {ticket.effect_key}",
         f"arguments {plain_json(ticket.arguments_json.decode())}",
+        *(f"exception {name}" for name in ticket.record.body.get("exceptions", ())),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import click
 
+from ledger import jcs
 from ledger.answers import CardStatus
 from ledger.cli.output import (
     emit,
@@ -21,10 +22,11 @@ from ledger.cli.output import (
     utc,
     utc_seconds,
 )
-from ledger.cli.parameters import card_prefix, on_ledger
+from ledger.cli.parameters import card_prefix, on_ledger, rule_hash
 from ledger.codec import Record
+from ledger.envelope import differences, parse
 from ledger.kinds import KINDS
-from ledger.render import render_card_text
+from ledger.render import render_changes
 from ledger.writer import Ledger
 
 _KINDS: Final = {
@@ -87,6 +89,10 @@ def _detail(record: Record) -> str:
             return str(body["outcome"])
         case "opened":
             return quoted(body["name"])
+        case "configured":
+            return f"by {quoted(body['by'])}"
+        case "dispatched":
+            return ", ".join(map(quoted, body.get("exceptions", ())))
         case _:
             return ""
 
@@ -112,9 +118,17 @@ def show(ledger: Ledger, prefix: str, raw: bool, json_: bool) -> None:
         _print_raw(status.envelope.bytes)
         return
     events = ledger.events(status.card.hash)
-    text = render_card_text(status.envelope)
-    document = {**_card(status), "text": text, "events": [full(record) for record in events]}
-    emit(json_, document, text, f"state: {status.state}", "", *map(_line, events))
+    document = {**_card(status), "text": status.text, "events": [full(record) for record in events]}
+    notes = [*_notes(status), f"state: {status.state}"]
+    emit(json_, document, status.text, *notes, "", *map(_line, events))
+
+
+def _notes(status: CardStatus) -> list[str]:
+    """Say what an approver should know and no envelope tells."""
+    return [
+        f"note: another task asked for the same call before; {each.state}: card {each.hash.hex()}"
+        for each in status.returned
+    ]
 
 
 def _print_raw(envelope: bytes) -> None:
@@ -128,16 +142,65 @@ def _print_raw(envelope: bytes) -> None:
 def pending(ledger: Ledger, json_: bool) -> None:
     """List the cards that wait for a decision."""
     cards = ledger.pending()
-    lines = [
-        f"{card.hash} decide before {utc_seconds(card.card.not_after)} "
-        f"{_asked(card.envelope.document)}"
-        for card in cards
-    ]
+    lines = [line for card in cards for line in (_waiting(card), *_notes(card))]
     emit(json_, {"pending": [_card(card) for card in cards]}, *lines or ["nothing is pending"])
 
 
+def _waiting(card: CardStatus) -> str:
+    before = utc_seconds(card.card.not_after)
+    return f"{card.hash} decide before {before} {_asked(card.envelope.document)}"
+
+
+@click.command()
+@on_ledger
+@click.option(
+    "--rule",
+    "rules",
+    metavar="SHA256",
+    required=True,
+    multiple=True,
+    type=rule_hash,
+    help="The digest of a rule that changed, as the basis of a card cites it.",
+)
+def affected(ledger: Ledger, rules: tuple[str, ...], json_: bool) -> None:
+    """List the open cards and unused grants that a changed rule asked for."""
+    cards = ledger.affected(rules)
+    lines = [f"{card.hash} {card.state} {_asked(card.envelope.document)}" for card in cards]
+    emit(json_, {"affected": [_card(card) for card in cards]}, *lines or ["nothing is affected"])
+
+
+@click.command()
+@on_ledger
+@click.argument("prefix", metavar="HASH|PREFIX", type=card_prefix)
+@click.argument("other", metavar="[HASH|PREFIX]", required=False, type=card_prefix)
+def diff(ledger: Ledger, prefix: str, other: str | None, json_: bool) -> None:
+    """Show what changed since the card that another one supersedes.
+
+    With a second card: what changed from the first to the second.
+    """
+    first = ledger.card(ledger.find(prefix))
+    if other is None:
+        if first.replaced is None:
+            raise click.UsageError(f"card {first.hash} supersedes none that is still in the log")
+        old, new = parse(first.replaced), first.envelope
+    else:
+        old, new = first.envelope, ledger.card(ledger.find(other)).envelope
+    changes = [
+        {"pointer": each.pointer, **_values(before=each.before, after=each.after)}
+        for each in differences(old, new)
+    ]
+    document = {"from": old.card_hash, "to": new.card_hash, "changes": changes}
+    emit(json_, document, render_changes(old, new).removesuffix("\n"))
+
+
+def _values(**sides: bytes | None) -> dict[str, Any]:
+    return {name: jcs.load(value) for name, value in sides.items() if value is not None}
+
+
 def _card(status: CardStatus) -> dict[str, Any]:
+    returned = [{"card_hash": each.hash.hex(), "state": each.state} for each in status.returned]
     return {
+        "returned": returned,
         "card_hash": status.hash,
         "state": status.state,
         "step_state": status.step_state,

@@ -10,6 +10,7 @@ from typing import BinaryIO, Final
 
 import click
 
+from ledger import jcs
 from ledger.jcs import MAX_BYTES
 from ledger.writer import Ledger
 
@@ -26,6 +27,11 @@ def card_hash(value: str) -> str:
 def chain_digest(value: str) -> bytes:
     """Take all digits of a chain digest, as an argument; anything else is a usage error."""
     return bytes.fromhex(_hexadecimal(value, 64, "64 lower-case hexadecimal digits"))
+
+
+def rule_hash(value: str) -> str:
+    """Take all digits of the digest of a rule; anything else is a usage error."""
+    return _hexadecimal(value, 64, "64 lower-case hexadecimal digits")
 
 
 def card_prefix(value: str) -> str:
@@ -69,17 +75,38 @@ def on_ledger(command: Command) -> Command:
     """Give a command DIR, --key and --json; it gets the ledger in DIR, opened."""
 
     @functools.wraps(command)
-    def opened(directory: Path, keys: tuple[Path, ...], **rest: object) -> None:
-        with Ledger.open(directory, keys=keys, progress=_show_progress) as ledger:
+    def opened(
+        directory: Path, keys: tuple[Path, ...], profiles: tuple[BinaryIO, ...] = (), **rest: object
+    ) -> None:
+        known = [read_profile(file) for file in profiles]
+        with Ledger.open(directory, keys=keys, profiles=known, progress=_show_progress) as ledger:
             command(ledger, **rest)
 
     argument = click.argument("directory", metavar="DIR", type=DIRECTORY)
     return argument(key_option(json_option(opened)))
 
 
+def on_ledger_with_profiles(command: Command) -> Command:
+    """Give a command what `on_ledger` gives, and --profile for the profiles that cards name."""
+    option = click.option(
+        "--profile",
+        "profiles",
+        metavar="FILE",
+        multiple=True,
+        type=DOCUMENT,
+        help="A profile that a card names and the ledger does not hold.",
+    )
+    return option(on_ledger(command))
+
+
 def read_document(file: BinaryIO) -> bytes:
     """Read a JSON document, and one byte more than the most there may be (spec §2.1)."""
     return file.read(MAX_BYTES + 1)
+
+
+def read_profile(file: BinaryIO) -> bytes:
+    """Read a profile, however it is spelled, as the canonical bytes that name it (spec §8.5)."""
+    return jcs.encode(jcs.parse(read_document(file)))
 
 
 def _show_progress(count: int) -> None:

@@ -153,7 +153,7 @@ def test_a_card_that_is_not_there_is_2_with_a_hint(host: SimpleNamespace) -> Non
 def test_pending_lists_open_cards_and_only_these(host: SimpleNamespace) -> None:
     assert host.ok("pending", "approvals").out == "nothing is pending\n"
     first = host.issue()
-    second = host.issue(task={"id": "other", "step": "refund"})
+    second = host.issue(task={"id": "other", "step": "refund"}, arguments={"order": "SO-2"})
     host.ok("reject", "approvals", first, *APPROVER)
     assert re.fullmatch(
         rf'{second} decide before \S+Z "refund.create" for "other" "refund"\n',

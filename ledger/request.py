@@ -18,6 +18,10 @@ from ledger.kinds import MAX_OPENING
 Hash: TypeAlias = str | bytes | IssuedCard | Ticket | CardStatus
 """A card hash: 64 lower-case hexadecimal digits, 32 bytes, or a value of ours that has one."""
 
+DECISIONS: Final = ("approve", "reject")
+OUTCOMES: Final = ("succeeded", "failed", "unknown")
+WITHDRAWALS: Final = ("revoked", "cancelled")
+RESETS: Final = ("clock_fixed", "restored", "other")
 ASSURANCES: Final = ("label", "authenticated")
 LINE_BYTES: Final = 256
 RUNTIME_MEMBERS: Final = ("name", "version", "run", "thread", "call", "trace")

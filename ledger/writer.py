@@ -30,10 +30,6 @@ T = TypeVar("T")
 Paths = Iterable[str | os.PathLike[str]]
 
 SOFTWARE: Final = "cardchain 0.1.0"
-DECISIONS: Final = ("approve", "reject")
-OUTCOMES: Final = ("succeeded", "failed", "unknown")
-WITHDRAWALS: Final = ("revoked", "cancelled")
-RESETS: Final = ("clock_fixed", "restored", "other")
 
 
 def _now() -> int:
@@ -68,8 +64,12 @@ class Ledger:
         directory.make(where)
         key_file = keys.make(secrets.token_bytes(16))
         log = _log(where, key_file.key.chain, (), clock, sync)
-        record = log.found(body, key_file.key)
-        keys.pin(key_file, record.seq, record.digest)
+        try:
+            record = log.found(body, key_file.key)
+            keys.pin(key_file, record.seq, record.digest)
+        except BaseException:
+            log.close()
+            raise
         return cls(where, log)
 
     @classmethod
@@ -196,7 +196,7 @@ class Ledger:
         who = request.approver(request.person("approver", approver), assurance, evidence)
         asked = {
             "echo": request.card_hash("echo", echo),
-            "decision": request.one_of("decision", decision, DECISIONS),
+            "decision": request.one_of("decision", decision, request.DECISIONS),
             "channel": request.line("channel", channel),
             **request.given(
                 target=None if target is None else request.card_hash("target", target),
@@ -233,7 +233,7 @@ class Ledger:
                 channel=None if channel is None else request.line("channel", channel),
             ),
         }
-        why = request.one_of("reason", reason, WITHDRAWALS)
+        why = request.one_of("reason", reason, request.WITHDRAWALS)
         kept = request.openings(note=request.text("note", note))
         return self._answer(lambda turn: lifecycle.withdraw(turn, asked, why, kept))
 
@@ -267,7 +267,7 @@ class Ledger:
         """
         target = request.card_hash("card", card)
         said = {
-            "outcome": request.one_of("outcome", outcome, OUTCOMES),
+            "outcome": request.one_of("outcome", outcome, request.OUTCOMES),
             **request.given(
                 by=None if by is None else request.named("by", by),
                 receipt_digest=None
@@ -281,7 +281,10 @@ class Ledger:
 
     def clock_reset(self, *, by: str, reason: str) -> Record:
         """Record that the clock went back; every open card and unspent grant ends (spec §5)."""
-        body = {"by": request.named("by", by), "reason": request.one_of("reason", reason, RESETS)}
+        body = {
+            "by": request.named("by", by),
+            "reason": request.one_of("reason", reason, request.RESETS),
+        }
 
         def reset(turn: Turn) -> Record:
             now, was = self._log.clock(), turn.covered.at
@@ -370,17 +373,21 @@ def _log(
 ) -> Log:
     """Put a log together; without `chain`, the first record says which it is."""
     store = FileStore(path.absolute(), next_length, sync=sync)
-    named = _chain_of(store) if chain is None else chain
-    return Log(
-        path,
-        named,
-        store,
-        state_directory(named),
-        lambda: keys.find_keys(named, key_paths),
-        clock,
-        progress=progress,
-        adopt=adopt,
-    )
+    try:
+        named = _chain_of(store) if chain is None else chain
+        return Log(
+            path,
+            named,
+            store,
+            state_directory(named),
+            lambda: keys.find_keys(named, key_paths),
+            clock,
+            progress=progress,
+            adopt=adopt,
+        )
+    except BaseException:
+        store.close()
+        raise
 
 
 def _chain_of(store: FileStore) -> bytes:

@@ -47,6 +47,8 @@ def check_kid(record: Evidence, state: State) -> Problem | None:
     """Every record is under the kid in force (spec §4.2)."""
     if state.kid is None or not record.kid or record.kid == state.kid:
         return None
+    if state.belongs(record.seq):
+        return None
     return f"kid {state.kid.hex()}", f"kid {record.kid.hex()}"
 
 
@@ -100,7 +102,7 @@ def check_pin(record: Evidence, state: State) -> Problem | None:
 
 def check_time(record: Evidence, state: State) -> Problem | None:
     """At never goes back but in a clock_reset, whose was is the at before (spec §5)."""
-    if record.at is None or state.at is None:
+    if record.at is None or state.at is None or state.belongs(record.seq):
         return None
     if record.kind != "clock_reset":
         return None if record.at >= state.at else (f"at {state.at} or later", f"at {record.at}")

@@ -41,9 +41,9 @@ def test_verdicts_are_exit_codes(
 ) -> None:
     broken = tmp_path / "broken.cbor"
     broken.write_bytes(log.data[:-1])
-    assert cli.main([file, "--key", key]) == 0
-    assert cli.main([str(broken), "--key", key]) == 3
-    assert cli.main([file]) == 4
+    assert cli.status([file, "--key", key]) == 0
+    assert cli.status([str(broken), "--key", key]) == 3
+    assert cli.status([file]) == 4
     out = capfd.readouterr()
     assert [line for line in out.out.splitlines() if line.isupper()] == [
         "VERIFIED",
@@ -69,17 +69,17 @@ def test_verdicts_are_exit_codes(
 )
 def test_wrong_use_is_exit_code_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as error:
-        cli.main(arguments)
+        cli.status(arguments)
     assert error.value.code == 2
 
 
 def test_quiet_prints_nothing(file: str, key: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([file, "--key", key, "-q"]) == 0
+    assert cli.status([file, "--key", key, "-q"]) == 0
     assert capfd.readouterr() == ("", "")
 
 
 def test_json_is_one_document(file: str, key: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert cli.main([file, file, "--key", key, "--format", "json"]) == 0
+    assert cli.status([file, file, "--key", key, "--format", "json"]) == 0
     document = json.loads(capfd.readouterr().out)
     assert len(document["logs"]) == 2
 
@@ -122,13 +122,17 @@ def test_runs_isolated_from_a_zip_file(file: str, key: str, tmp_path: Path) -> N
         target.write_bytes(path.read_bytes())
     archive = tmp_path / "verifier.pyz"
     zipapp.create_archive(source, archive, main="verifier.cli:main")
-    run = subprocess.run(
-        [sys.executable, "-I", str(archive), file, "--key", key],
-        capture_output=True,
-        cwd=tmp_path,
-        timeout=60,
-    )
-    assert (run.returncode, run.stdout.splitlines()[-1]) == (0, b"VERIFIED")
+    for arguments, code, line in (
+        ([file, "--key", key], 0, b"VERIFIED"),
+        ([file], 4, b"CANNOT VERIFY"),
+    ):
+        run = subprocess.run(
+            [sys.executable, "-I", str(archive), *arguments],
+            capture_output=True,
+            cwd=tmp_path,
+            timeout=60,
+        )
+        assert (run.returncode, run.stdout.splitlines()[-1]) == (code, line)
 
 
 def test_a_closed_pipe_is_no_traceback(file: str, key: str) -> None:
@@ -171,7 +175,7 @@ def test_a_crash_is_one_line_and_exit_code_1(
         raise RuntimeError("out of step\x1b")
 
     monkeypatch.setattr(cli, "verify", fail)
-    assert cli.main([file, "--key", key]) == 1
+    assert cli.status([file, "--key", key]) == 1
     out, err = capfd.readouterr()
     assert out == ""
     assert err.splitlines()[0] == (

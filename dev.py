@@ -156,7 +156,7 @@ def _bench(arguments: list[str]) -> int:
 
 def _lint(_: list[str]) -> int:
     commands = (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"])
-    return max(subprocess.call([BIN / program, *rest]) for program, *rest in commands)
+    return max(subprocess.call([str(BIN / program), *rest]) for program, *rest in commands)
 
 
 def _fail(message: str) -> int:

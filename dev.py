@@ -142,16 +142,16 @@ def _demo(_: list[str]) -> int:
 
 def _test(arguments: list[str]) -> int:
     every_test = ["-n", "auto"]  # one process per core; they wait for disks and clocks a lot
-    return subprocess.call([BIN / "python", "-m", "pytest", *(arguments or every_test)])
+    return subprocess.call([str(BIN / "python"), "-m", "pytest", *(arguments or every_test)])
 
 
 def _soak(_: list[str]) -> int:
-    command = [BIN / "python", "-m", "pytest", "-n", "auto", "tests/crash"]
+    command = [str(BIN / "python"), "-m", "pytest", "-n", "auto", "tests/crash"]
     return subprocess.call(command, env={**os.environ, "CARDCHAIN_SOAK": "1"})
 
 
 def _bench(arguments: list[str]) -> int:
-    return subprocess.call([BIN / "python", "tests/benchmarks/run.py", *arguments])
+    return subprocess.call([str(BIN / "python"), "tests/benchmarks/run.py", *arguments])
 
 
 def _lint(_: list[str]) -> int:

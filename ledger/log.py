@@ -358,6 +358,18 @@ _STATES_AFTER: Final = {
 """What a card may be after its last event (spec §6.1)."""
 
 
+def chain_of(store: Store) -> bytes:
+    """Give the chain that the first record of a store names; nothing else of it is checked."""
+    raw = store.at(ORIGIN)
+    if raw is None:
+        reason = "no whole record at the beginning; was init interrupted?"
+        raise BrokenLedger(store.place(0), 0, 0, reason)
+    try:
+        return decode(raw).chain
+    except Malformed as error:
+        raise BrokenLedger(store.place(0), 0, 0, error.reason) from error
+
+
 def _digest(raw: bytes) -> bytes | None:
     try:
         return decode(raw).digest

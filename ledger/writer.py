@@ -16,14 +16,13 @@ from typing import Final, Self, TypeVar
 from ledger import export, keys, lifecycle, reading, request
 from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
 from ledger.chain import rekey_proof
-from ledger.codec import Record, decode, next_length
+from ledger.codec import Record, next_length
 from ledger.envelope import Facts, Proposal
-from ledger.errors import BrokenLedger, Malformed, ProposalInvalid, Refused
-from ledger.log import Log, Turn
+from ledger.errors import ProposalInvalid, Refused
+from ledger.log import Log, Turn, chain_of
 from ledger.request import Hash
 from ledger.state import state_directory
 from ledger.store import directory
-from ledger.store.contract import ORIGIN
 from ledger.store.files import FileStore
 
 T = TypeVar("T")
@@ -61,8 +60,9 @@ class Ledger:
         """Make a ledger at `path`, which must be free or an empty directory, and its key."""
         body = {"name": request.line("name", name), "software": SOFTWARE}
         where = Path(path)
-        directory.make(where)
+        directory.require_free(where)
         key_file = keys.make(secrets.token_bytes(16))
+        directory.make(where)
         log = _log(where, key_file.key.chain, (), clock, sync)
         try:
             record = log.found(body, key_file.key)
@@ -374,7 +374,7 @@ def _log(
     """Put a log together; without `chain`, the first record says which it is."""
     store = FileStore(path.absolute(), next_length, sync=sync)
     try:
-        named = _chain_of(store) if chain is None else chain
+        named = chain_of(store) if chain is None else chain
         return Log(
             path,
             named,
@@ -388,14 +388,3 @@ def _log(
     except BaseException:
         store.close()
         raise
-
-
-def _chain_of(store: FileStore) -> bytes:
-    raw = store.at(ORIGIN)
-    if raw is None:
-        reason = "no whole record at the beginning; was init interrupted?"
-        raise BrokenLedger(store.place(0), 0, 0, reason)
-    try:
-        return decode(raw).chain
-    except Malformed as error:
-        raise BrokenLedger(store.place(0), 0, 0, error.reason) from error

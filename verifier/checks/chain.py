@@ -53,11 +53,14 @@ def check_kid(record: Evidence, state: State) -> Problem | None:
 
 
 def check_key_missing(record: Evidence, state: State) -> Problem | None:
-    """A secret for the kid is at hand (spec §4.2)."""
+    """A secret for the kid is at hand, and for the new one of a rekeyed (spec §4.2)."""
     chain = record.chain or state.chain
-    if chain is None or not record.kid or state.ring.hmac(chain, record.kid) is not None:
+    if chain is None or not record.kid:
         return None
-    return f"the secret of kid {record.kid.hex()}", "none"
+    for kid in (record.kid, record.body.get("kid", record.kid)):
+        if state.ring.hmac(chain, kid) is None:
+            return f"the secret of kid {kid.hex()}", "none"
+    return None
 
 
 def check_tag(record: Evidence, state: State) -> Problem | None:

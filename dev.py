@@ -1,4 +1,4 @@
-"""Sets the project up in `.venv` and runs it: `python3 dev.py demo`, `test` or `lint`.
+"""Sets the project up in `.venv` and runs it: `python3 dev.py demo`, `python3 dev.py test`, …
 
 Needs Python 3.11 or later and nothing else; the first run downloads the dependencies.
 The project is installed editable, so that what runs is the working tree.
@@ -26,8 +26,11 @@ USAGE = """usage: python3 dev.py COMMAND
 
   demo                the story of an approval in under three seconds
   test [ARGUMENTS]    every test, or what the arguments say to pytest
+  soak                the crash tests with their full counts
+  bench [ARGUMENTS]   the benchmarks of docs/performance.md
   lint                ruff and mypy
 """
+_ARGUMENTS = ("test", "bench")  # the commands that take arguments
 
 
 class SetUpFailed(Exception):
@@ -38,19 +41,20 @@ def main(arguments: list[str]) -> int:
     """Run one command of USAGE and return its exit status; 2 is a usage error."""
     if sys.version_info < (3, 11):  # noqa: UP036 - an old python reads this line too
         return _fail(f"python {sys.version.split()[0]} is too old: run this with 3.11 or later")
-    command, rest = arguments[:1], arguments[1:]
-    if command in (["-h"], ["--help"], ["help"]):
+    command, rest = (arguments or [""])[0], arguments[1:]
+    if command in ("-h", "--help", "help"):
         print(USAGE, end="")
         return 0
-    if command not in (["demo"], ["test"], ["lint"]) or (rest and command != ["test"]):
+    run = {"demo": _demo, "test": _test, "soak": _soak, "bench": _bench, "lint": _lint}.get(command)
+    if run is None or (rest and command not in _ARGUMENTS):
         print(USAGE, end="", file=sys.stderr)
         return 2
     try:
-        set_up("demo" if command == ["demo"] else "dev")
+        set_up("demo" if command == "demo" else "dev")
     except SetUpFailed as error:
         return _fail(str(error))
     os.chdir(ROOT)
-    return {"demo": _demo, "test": _test, "lint": _lint}[command[0]](rest)
+    return run(rest)
 
 
 def set_up(level: str) -> None:
@@ -138,12 +142,21 @@ def _demo(_: list[str]) -> int:
 
 def _test(arguments: list[str]) -> int:
     every_test = ["-n", "auto"]  # one process per core; they wait for disks and clocks a lot
-    return subprocess.call([BIN / "python", "-m", "pytest", *(arguments or every_test)])
+    return subprocess.call([str(BIN / "python"), "-m", "pytest", *(arguments or every_test)])
+
+
+def _soak(_: list[str]) -> int:
+    command = [str(BIN / "python"), "-m", "pytest", "-n", "auto", "tests/crash"]
+    return subprocess.call(command, env={**os.environ, "CARDCHAIN_SOAK": "1"})
+
+
+def _bench(arguments: list[str]) -> int:
+    return subprocess.call([str(BIN / "python"), "tests/benchmarks/run.py", *arguments])
 
 
 def _lint(_: list[str]) -> int:
     commands = (["ruff", "check", "."], ["ruff", "format", "--check", "."], ["mypy"])
-    return max(subprocess.call([BIN / program, *rest]) for program, *rest in commands)
+    return max(subprocess.call([str(BIN / program), *rest]) for program, *rest in commands)
 
 
 def _fail(message: str) -> int:

@@ -28,21 +28,26 @@ def assembled(
 ) -> Log:
     """Give the log of a directory; without `chain`, the first record says which it is."""
     store = FileStore(path.absolute(), next_length, sync=sync)
-    named = _chain_of(store) if chain is None else chain
-    return Log(
-        path,
-        named,
-        store,
-        state_directory(named),
-        lambda: keys.find_keys(named, key_paths),
-        clock,
-        profiles=profiles,
-        progress=progress,
-        adopt=adopt,
-    )
+    try:
+        named = chain_of(store) if chain is None else chain
+        return Log(
+            path,
+            named,
+            store,
+            state_directory(named),
+            lambda: keys.find_keys(named, key_paths),
+            clock,
+            profiles=profiles,
+            progress=progress,
+            adopt=adopt,
+        )
+    except BaseException:
+        store.close()
+        raise
 
 
-def _chain_of(store: FileStore) -> bytes:
+def chain_of(store: FileStore) -> bytes:
+    """Give the chain that the first record of a store names; nothing else of it is checked."""
     raw = store.at(ORIGIN)
     if raw is None:
         reason = "no whole record at the beginning; was init interrupted?"

@@ -21,8 +21,12 @@ from ledger.proposal import Facts, Proposal
 Hash: TypeAlias = str | bytes | IssuedCard | Ticket | CardStatus
 """A card hash: 64 lower-case hexadecimal digits, 32 bytes, or a value of ours that has one."""
 
-ASSURANCES: Final = ("label", "authenticated")
+ACTIONS: Final = ("accept", "decline", "cancel")
+DECISIONS: Final = ("approve", "reject")
 OUTCOMES: Final = ("succeeded", "failed", "unknown")
+WITHDRAWALS: Final = ("revoked", "cancelled")
+RESETS: Final = ("clock_fixed", "restored", "other")
+ASSURANCES: Final = ("label", "authenticated")
 LINE_BYTES: Final = 256
 RUNTIME_MEMBERS: Final = ("name", "version", "run", "thread", "call", "trace")
 _HASH = re.compile(r"[0-9a-f]{64}")

@@ -31,11 +31,6 @@ T = TypeVar("T")
 Paths = Iterable[str | os.PathLike[str]]
 
 SOFTWARE: Final = "cardchain 0.1.0"
-ACTIONS: Final = ("accept", "decline", "cancel")
-DECISIONS: Final = ("approve", "reject")
-
-WITHDRAWALS: Final = ("revoked", "cancelled")
-RESETS: Final = ("clock_fixed", "restored", "other")
 
 
 def _now() -> int:
@@ -67,11 +62,16 @@ class Ledger(Reader):
         told, kept = _profile(profile)
         body = {"name": request.line("name", name), "software": SOFTWARE, **told}
         where = Path(path)
-        directory.make(where)
+        directory.require_free(where)
         key_file = keys.make(secrets.token_bytes(16))
+        directory.make(where)
         log = assembled(where, key_file.key.chain, (), clock, sync)
-        record = log.found(body, kept, key_file.key)
-        keys.pin(key_file, record.seq, record.digest)
+        try:
+            record = log.found(body, kept, key_file.key)
+            keys.pin(key_file, record.seq, record.digest)
+        except BaseException:
+            log.close()
+            raise
         return cls(where, log)
 
     @classmethod
@@ -188,7 +188,7 @@ class Ledger(Reader):
         who = request.approver(request.person("approver", approver), assurance, evidence)
         asked = {
             "echo": request.card_hash("echo", echo),
-            "decision": request.one_of("decision", decision, DECISIONS),
+            "decision": request.one_of("decision", decision, request.DECISIONS),
             "channel": request.line("channel", channel),
             **request.given(
                 target=None if target is None else request.card_hash("target", target),
@@ -222,7 +222,7 @@ class Ledger(Reader):
             Refused: The answer does not count; the card stays as it was.
 
         """
-        if request.one_of("action", action, ACTIONS) == "cancel":
+        if request.one_of("action", action, request.ACTIONS) == "cancel":
             if content is not None:
                 raise ProposalInvalid("content", "a cancelled question has no answer")
             return self.withdraw(
@@ -264,7 +264,7 @@ class Ledger(Reader):
                 channel=None if channel is None else request.line("channel", channel),
             ),
         }
-        why = request.one_of("reason", reason, WITHDRAWALS)
+        why = request.one_of("reason", reason, request.WITHDRAWALS)
         kept = request.openings(note=request.text("note", note))
         return self._answer(lambda turn: lifecycle.withdraw(turn, asked, why, kept))
 
@@ -347,7 +347,10 @@ class Ledger(Reader):
 
     def clock_reset(self, *, by: str, reason: str) -> Record:
         """Record that the clock went back; every open card and unspent grant ends (spec §5)."""
-        body = {"by": request.named("by", by), "reason": request.one_of("reason", reason, RESETS)}
+        body = {
+            "by": request.named("by", by),
+            "reason": request.one_of("reason", reason, request.RESETS),
+        }
 
         def reset(turn: Turn) -> Record:
             now, was = self._log.clock(), turn.covered.at

@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 from verifier.jsonreport import render_json
 from verifier.software import SOFTWARE
@@ -89,7 +90,12 @@ def _print(text: str) -> None:
     stream.buffer.flush()
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
+def main() -> NoReturn:
+    """Run the command and exit; the entry of the script and of a zip file of this package."""
+    sys.exit(status())
+
+
+def status(arguments: Sequence[str] | None = None) -> int:
     """Run the command; a crash is one line and exit status 1, never a traceback."""
     try:
         return run(arguments)

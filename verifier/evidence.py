@@ -151,7 +151,7 @@ def parse(file: str, offset: int, data: bytes) -> Evidence:
         payload = cbor.decode(record.payload_item)
         tag = cbor.decode(data[tag_at:])
     except cbor.NotDeterministic as error:
-        record.form = ("deterministic CBOR", str(error))
+        record.framing = ("openings, payload and tag in deterministic CBOR", str(error))
         return record
     if type(payload) is not bytes or type(tag) is not bytes or len(tag) != DIGEST_SIZE:
         record.members = ("a payload and a tag of 32 bytes", "something else in their place")

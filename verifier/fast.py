@@ -33,9 +33,9 @@ from verifier.spec import (
     MAX_INTEGER,
     MAX_OPENING,
     MAX_RECORD,
-    REASONS,
     VERSION,
 )
+from verifier.state import bound_bits
 
 _KINDS = {cbor.text(kind): kind for kind in (*CARD_KINDS, "refused")}
 _ENVELOPE = b"\xa1\x68envelope\x59"  # no other opening, and one of 256 to 65535 bytes
@@ -50,6 +50,7 @@ _OUTCOMES = {
 }
 _DISPATCHED = APPROVED | DISPATCHED
 _MAX_KNOWN = 4096
+_ENVELOPE_ONLY = bound_bits(("envelope",))
 
 
 def advance(frames: Frames, replay: Replay) -> bool:
@@ -99,7 +100,7 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
     sha256, decode_item, uint = hashlib.sha256, cbor.decode_item, cbor.uint
     buffer, size = frames.buffer, len(frames.buffer)
     folds = _Folds(state.cards, state.sure_from)
-    numbers, digests, kinds = state.cards.numbers, run.digests, run.kinds
+    numbers, digests, bound, kinds = state.cards.numbers, run.digests, run.bound, run.kinds
     seq, prev = run.first_seq, run.prev
 
     while True:
@@ -188,6 +189,7 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
                 seq += 1
                 prev = bare.digest()
                 digests.append(prev)
+                bound.append(_ENVELOPE_ONLY)
                 kinds[kind] += 1
                 run.at = now
                 continue
@@ -208,6 +210,7 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
         seq += 1
         prev = record.digest
         digests.append(prev)
+        bound.append(bound_bits(record.bound))
         kinds[kind] += 1
         run.at = now
 
@@ -371,7 +374,7 @@ def _read_refusal(body: bytes, card: bytes) -> tuple[str, int, bytes]:
     value, end = cbor.decode_item(body, 0, 1)
     if end != len(body) or type(value) is not dict or body_problem("refused", card, value):
         return "", 0, b""
-    if value["gate"] != "resolve" or value["reason"] not in REASONS["resolve"]:
+    if value["gate"] != "resolve":
         return "", 0, b""
     return value["reason"], value["count"], count_name("resolve", value["reason"])
 

@@ -88,7 +88,8 @@ class Frames:
                     if not HEADER.startswith(rest):
                         return _NONE
                     raise cbor.Truncated(self.pos + len(HEADER))
-                return frame(self.buffer, self.pos)
+                end = frame(self.buffer, self.pos)
+                return end if self._has_tag(end) else self._before_header(end)
             except cbor.NotWellFormed:
                 return _NONE
             except cbor.Truncated as error:
@@ -122,9 +123,18 @@ class Frames:
     def _begins_record(self) -> bool:
         """Say whether bytes after others that are no record are one, down to a tag of 32 bytes."""
         end = self._frame()
-        if not isinstance(end, int):
-            return False
+        return isinstance(end, int) and self._has_tag(end)
+
+    def _has_tag(self, end: int) -> bool:
         return self.buffer[end - len(_TAG_HEAD) - DIGEST_SIZE : end].startswith(_TAG_HEAD)
+
+    def _before_header(self, end: int) -> int | str:
+        """Give the end of a record without a tag of 32 bytes, if the next one begins there."""
+        size = end - self.pos
+        while len(self.buffer) < self.pos + size + len(HEADER) and self.more():
+            pass
+        end = self.pos + size
+        return end if HEADER.startswith(self.buffer[end : end + len(HEADER)]) else _NONE
 
     def _to_header(self, last: int) -> bool:
         """Move on to the next record header after `pos`; False at the end, or beyond `last`."""

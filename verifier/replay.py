@@ -16,9 +16,17 @@ from verifier.evidence import Evidence
 from verifier.report import Finding, Verdict
 from verifier.shape import BODIES, CARD_KINDS, Problem
 from verifier.spec import ASSERTED
-from verifier.state import Absent, State
+from verifier.state import Absent, State, bound_bits
 
 MAX_FINDINGS = 1000
+# spec §10.3, rule 6; what is wrong in an envelope is wrong in all records of its card
+SILENCED_GROUPS = (
+    "lifecycle",
+    "policy evidence",
+    "refusals true",
+    "envelope schema",
+    "effect key",
+)
 
 # what the fused loop tests itself before it asks the rest of the table about a record
 PROVEN = frozenset(
@@ -95,7 +103,7 @@ class Run:
     `at` is the time of the last one, `prev` the chain digest of the record before the first.
     """
 
-    __slots__ = ("at", "contained", "digests", "first_seq", "kinds", "prev")
+    __slots__ = ("at", "bound", "contained", "digests", "first_seq", "kinds", "prev")
 
     def __init__(self, first_seq: int, prev: bytes, at: int) -> None:
         """Start with none."""
@@ -103,6 +111,7 @@ class Run:
         self.prev = prev
         self.at = at
         self.digests: list[bytes] = []
+        self.bound = bytearray()  # the openings that each binds, as bits
         self.contained = 0
         self.kinds = dict.fromkeys((*CARD_KINDS, "refused"), 0)
 
@@ -135,12 +144,13 @@ class Replay:
         """
         self._begin(record)
         rows = self._unproven_rows[record.kind or ""] if proven else self._rows
-        failed = self._judge(record, rows)
-        if broke and failed is None:
+        failed, undecided = self._judge(record, rows)
+        if broke and failed is None and not undecided:
             raise RuntimeError(f"the checks disagree about {record.file} offset {record.offset}")
         state = self.state
         belongs = state.belongs(record.seq)
         unsound = belongs or (failed is not None and failed.unsound)
+        unsound = unsound or (record.version is not None and not record.known_version)
         if failed is not None:
             self._touch(record.card)
         if not record.digest:
@@ -171,7 +181,7 @@ class Replay:
         state.expected_seq = run.first_seq + count
         state.surplus = None
         state.at = run.at
-        state.digests.extend(run.first_seq, run.digests)
+        state.digests.extend(run.first_seq, run.digests, bytes(run.bound))
         tally.records += count
         tally.last_seq = run.first_seq + count - 1
         tally.end_at = run.at
@@ -191,26 +201,30 @@ class Replay:
         rows = self._unproven_rows[record.kind or ""]
         return all(check.function(record, self.state) is None for check in rows)
 
-    def _judge(self, record: Evidence, rows: list[Check]) -> Check | None:
-        """Run the table; report the first row that fails, and every one that cannot verify."""
+    def _judge(self, record: Evidence, rows: list[Check]) -> tuple[Check | None, bool]:
+        """Run the table; report the first row that fails, and every one that cannot verify.
+
+        Gives the row that failed, and whether there was one that cannot verify.
+        """
+        undecided = False
         for check in rows:
             problem = check.function(record, self.state)
             if problem is None:
                 continue
-            if check.verdict is Verdict.BROKEN:
-                if record.card is None or record.card not in self.state.touched:
-                    self.report(check, problem, record)
-                return check
-            if self._is_new(check, problem):
+            if self._is_news(check, problem, record):
                 self.report(check, problem, record)
-            if check.unsound and check.id != "key_missing":
-                return check
-        return None
+            if check.verdict is Verdict.BROKEN:
+                return check, undecided
+            undecided = True
+        return None, undecided
 
-    def _is_new(self, check: Check, problem: Problem) -> bool:
-        """Say whether a kid or version is met first: each is reported once."""
+    def _is_news(self, check: Check, problem: Problem, record: Evidence) -> bool:
+        """Say whether a problem is reported: each kid and version once (spec §10.3, rule 1).
+
+        A card touched by a finding has no further ones of some groups (rule 6).
+        """
         if check.id not in ("key_missing", "version"):
-            return True
+            return check.group not in SILENCED_GROUPS or record.card not in self.state.touched
         name = f"{check.id} {problem}"
         known = name in self.state.names
         self.state.names.add(name)
@@ -229,12 +243,13 @@ class Replay:
 
     def _damage(self, record: Evidence) -> None:
         """Go on after bytes that are no record (spec §10.3, rule 5)."""
-        if record.framing or record.torn or record.limit or record.unreadable:
-            self._disturb()
-            if self.state.expected_seq is None:
-                self.state.expected_seq = 0
-            self.state.gap_explained = True
-            self.state.link_explained = True
+        if record.name and self.state.expected_seq is None:
+            return  # a stray file, listed before the first record
+        self._disturb()
+        if self.state.expected_seq is None:
+            self.state.expected_seq = 0
+        self.state.gap_explained = True
+        self.state.link_explained = True
 
     def _disturb(self) -> None:
         """Note that an unsound record may explain what follows (spec §10.3, rule 7)."""
@@ -256,7 +271,9 @@ class Replay:
         state.prev = record.digest
         if unsound:
             self._disturb()
-        if record.seq is None:
+        if record.version is not None and not record.known_version:
+            state.expected_seq = (state.expected_seq or 0) + 1
+        elif record.seq is None:
             state.gap_explained = True
         else:
             self._move_seq(record.seq, record.digest, failed, belongs)
@@ -284,7 +301,7 @@ class Replay:
         state.kids.setdefault(record.kid)
         state.kids.setdefault(state.kid)
         state.at = at
-        state.digests.add(seq, record.digest)
+        state.digests.add(seq, record.digest, bound_bits(record.bound))
         if self.digests is not None:
             self.digests[seq] = record.digest
         self.fold_card(record)
@@ -366,9 +383,7 @@ class Replay:
         for check in checks.CHECKS:
             if check.scope == checks.OPENINGS:
                 for absent in self.state.absent.values():
-                    if absent.card is None or absent.card not in self.state.touched:
-                        self.report(check, check.function(absent.names), absent)  # type: ignore[arg-type]
-                        self._touch(absent.card)
+                    self.report(check, check.function(absent.names), absent)  # type: ignore[arg-type]
             elif check.scope == checks.LOG:
                 problem = check.function(end)
                 if problem is not None:

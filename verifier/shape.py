@@ -76,13 +76,20 @@ is_runtime = _map_of(
     }
 )
 _EVIDENCE = _map_of({"type": (_is_line, True), "digest": (_is_h32, True)})
-_APPROVER = _map_of(
-    {
-        "id": (_is_line, True),
-        "assurance": (_one_of("label", "authenticated", "signed"), True),
-        "evidence": (_EVIDENCE, False),
-    }
-)
+_APPROVER_MEMBERS = {
+    "id": (_is_line, True),
+    "assurance": (_one_of("label", "authenticated", "signed"), True),
+    "evidence": (_EVIDENCE, False),
+}
+
+
+def _is_approver(value: Any) -> bool:
+    """Check an approver; assurance `signed` requires evidence (spec §8.3)."""
+    if type(value) is not dict or _members_problem(value, _APPROVER_MEMBERS):
+        return False
+    return value["assurance"] != "signed" or "evidence" in value
+
+
 _DECISION = _one_of("approve", "reject")
 
 BODIES: Mapping[str, Members] = {
@@ -110,7 +117,7 @@ BODIES: Mapping[str, Members] = {
         "echo": (_is_h32, True),
         "target": (_is_h32, False),
         "decision": (_DECISION, True),
-        "approver": (_APPROVER, True),
+        "approver": (_is_approver, True),
         "channel": (_is_line, True),
         "note": (_OPENING, False),
         "presented": (_OPENING, False),
@@ -125,7 +132,7 @@ BODIES: Mapping[str, Members] = {
         "echo": (_is_h32, False),
         "target": (_is_h32, False),
         "decision": (_DECISION, False),
-        "approver": (_APPROVER, False),
+        "approver": (_is_approver, False),
         "channel": (_is_line, False),
         "rebuilt": (_is_h32, False),
     },
@@ -218,11 +225,14 @@ def payload_problem(fields: list[Any]) -> Problem | None:
 
 def body_problem(kind: str, card: Any, body: dict[Any, Any]) -> Problem | None:
     """Say what keeps card and body from being those of their kind (spec §3.5, §6.4)."""
-    return (
-        _members_problem(body, BODIES[kind])
-        or _card_problem(kind, card, body)
-        or (_refusal_problem(card, body) if kind == "refused" else None)
-    )
+    problem = _members_problem(body, BODIES[kind]) or _card_problem(kind, card, body)
+    if problem is not None:
+        return problem
+    if kind == "refused":
+        return _refusal_problem(card, body)
+    if kind == "configured" and "profile" not in body and "vkey" not in body:
+        return "profile or vkey", "neither"
+    return None
 
 
 def _members_problem(value: dict[Any, Any], members: Members) -> Problem | None:
@@ -253,6 +263,10 @@ def _card_problem(kind: str, card: Any, body: dict[str, Any]) -> Problem | None:
 def _refusal_problem(card: bytes | None, body: dict[str, Any]) -> Problem | None:
     """Hold the members of a refusal against the table of spec §6.4."""
     gate, reason = body["gate"], body["reason"]
+    if reason not in REASONS[gate]:
+        return f"a reason of the gate {gate}", reason
+    if body["count"] == 0:
+        return "count: at least 1", "0"
     for name in _REFUSAL_REQUIRED[gate]:
         if name not in body:
             return f"a member {name} at the gate {gate}", "none"
@@ -284,6 +298,7 @@ def _refused_approver_problem(body: dict[str, Any]) -> Problem | None:
     return None
 
 
+OPENINGS = ("envelope", "presented", "note", "response", "rebuilt", "profile", "signature")
 _DESCRIBED = {
     "issued": ("presented",),
     "resolved": ("note", "presented", "response"),
@@ -306,9 +321,7 @@ def bindings(kind: str, card: bytes | None, body: dict[str, Any]) -> dict[str, b
     if kind in ("opened", "configured") and "profile" in body:
         bound["profile"] = body["profile"]
     if kind == "resolved" and body["approver"]["assurance"] == "signed":
-        evidence = body["approver"].get("evidence")
-        if evidence is not None:
-            bound["signature"] = evidence["digest"]
+        bound["signature"] = body["approver"]["evidence"]["digest"]
     return bound
 
 

@@ -4,52 +4,74 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterable
 
 from verifier.cards import Cards
 from verifier.evidence import Evidence
 from verifier.keys import Pin, Ring
+from verifier.shape import OPENINGS
 from verifier.spec import NO_PREVIOUS
 
 
 class Digests:
-    """A short hash of every chain digest, by seq, so that `redacted` can be checked.
+    """A short hash of every chain digest, and the openings bound, for the check of `redacted`.
 
-    Eight bytes a record keep a replay of a large log small. They are the interpreter's keyed hash
+    Nine bytes a record keep a replay of a large log small. Eight are the interpreter's keyed hash
     of the whole digest, so nobody can aim at two digests that share them.
     """
 
-    __slots__ = ("_firsts", "_hashes", "_places")
+    __slots__ = ("_bound", "_firsts", "_hashes", "_places")
 
     def __init__(self) -> None:
         """Start with no record."""
         self._hashes = array("q")
+        self._bound = bytearray()  # a bit for each of OPENINGS
         self._firsts: list[int] = []  # seq of the first record of each run without a gap
         self._places: list[int] = []  # its place in _hashes
 
-    def add(self, seq: int, digest: bytes) -> None:
+    def add(self, seq: int, digest: bytes, bound: int = 0) -> None:
         """Keep the digest of the record at `seq`; a seq below the last one is left out."""
-        if not self._firsts or seq != self._firsts[-1] + len(self._hashes) - self._places[-1]:
-            if self._firsts and seq < self._firsts[-1] + len(self._hashes) - self._places[-1]:
+        if not self._firsts or seq != self._next():
+            if self._firsts and seq < self._next():
                 return
             self._firsts.append(seq)
             self._places.append(len(self._hashes))
         self._hashes.append(hash(digest))
+        self._bound.append(bound)
 
-    def extend(self, first_seq: int, digests: list[bytes]) -> None:
+    def _next(self) -> int:
+        return self._firsts[-1] + len(self._hashes) - self._places[-1]
+
+    def extend(self, first_seq: int, digests: list[bytes], bound: bytes) -> None:
         """Keep the digests of records in a row."""
-        self.add(first_seq, digests[0])
+        self.add(first_seq, digests[0], bound[0])
         self._hashes.extend(map(hash, digests[1:]))
+        self._bound += bound[1:]
 
     def matches(self, seq: int, digest: bytes) -> bool | None:
         """Say whether the record at `seq` has this digest; None where it was not read."""
+        place = self._place(seq)
+        return None if place is None else self._hashes[place] == hash(digest)
+
+    def bound(self, seq: int) -> list[str] | None:
+        """Give the openings that the record at `seq` binds; None where it was not read."""
+        place = self._place(seq)
+        if place is None:
+            return None
+        return [name for bit, name in enumerate(OPENINGS) if self._bound[place] >> bit & 1]
+
+    def _place(self, seq: int) -> int | None:
         run = bisect_right(self._firsts, seq) - 1
         if run < 0:
             return None
         place = self._places[run] + seq - self._firsts[run]
         end = self._places[run + 1] if run + 1 < len(self._places) else len(self._hashes)
-        if place >= end:
-            return None
-        return self._hashes[place] == hash(digest)
+        return place if place < end else None
+
+
+def bound_bits(bound: Iterable[str]) -> int:
+    """Give a bit for each opening that is bound."""
+    return sum(1 << OPENINGS.index(name) for name in bound)
 
 
 class State:

@@ -117,7 +117,7 @@ def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -
         broke = advance(frames, replay)
         record = frames.next()
         if record is None:
-            return
+            break
         if record.torn is not None and segment.live:
             reading.warnings.append(
                 f"{segment.path} ends inside a record at offset {record.offset}: "
@@ -125,6 +125,18 @@ def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -
             )
         else:
             replay.take(record, broke=broke)
+    if segment.seq is not None and frames.offset == 0:
+        _take_empty(segment, segment.seq, replay)
+
+
+def _take_empty(segment: source.Segment, seq: int, replay: Replay) -> None:
+    """Judge a segment without a byte: allowed as the last one, under the next seq (spec §7.1)."""
+    expected = replay.state.expected_seq or 0
+    if segment.live and seq == expected:
+        return
+    empty = Evidence(segment.path, -1, b"")
+    empty.name = (f"records from seq {expected}, or no file", f"an empty segment {seq}")
+    replay.take(empty)
 
 
 def _unreadable(path: str, problem: str) -> Evidence:

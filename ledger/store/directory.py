@@ -14,6 +14,12 @@ PLACES = ("segments", "quarantine", "checkpoints")
 WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
+def require_free(path: Path) -> None:
+    """Refuse a path where anything but an empty directory stands, with `AlreadyThere`."""
+    if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
+        raise AlreadyThere(path)
+
+
 def make(path: Path) -> None:
     """Make the empty directories of a ledger, durably; `path` may exist if it is empty.
 
@@ -22,8 +28,7 @@ def make(path: Path) -> None:
         StoreFailed: The disk refused.
 
     """
-    if path.is_symlink() or (path.exists() and (not path.is_dir() or any(path.iterdir()))):
-        raise AlreadyThere(path)
+    require_free(path)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         for place in (path, *(path / name for name in PLACES)):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -33,8 +35,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def index(path: Path) -> Index:
-    return Index(path)
+def index(path: Path) -> Iterator[Index]:
+    with closing(Index(path)) as opened:
+        yield opened
 
 
 def test_a_new_index_is_private_and_covers_nothing(index: Index, path: Path) -> None:
@@ -66,7 +69,8 @@ def test_a_transaction_that_fails_changes_nothing(index: Index, path: Path) -> N
     assert index.card(CARDS[1]) is None
     with index.transaction():
         index.put_card(card(1))
-    assert Index(path).card(CARDS[1]) == card(1)
+    with closing(Index(path)) as again:
+        assert again.card(CARDS[1]) == card(1)
 
 
 def test_events_of_a_card_are_given_in_order_with_their_places(index: Index) -> None:
@@ -111,7 +115,8 @@ def test_counts_and_kids_are_kept(index: Index) -> None:
 @pytest.mark.parametrize("content", [b"not a database" * 400, bytes(8192)])
 def test_a_file_that_is_no_index_is_replaced(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    assert Index(path).covered() is None
+    with closing(Index(path)) as index:
+        assert index.covered() is None
 
 
 def test_an_index_of_another_version_is_replaced(index: Index, path: Path) -> None:
@@ -121,7 +126,8 @@ def test_an_index_of_another_version_is_replaced(index: Index, path: Path) -> No
     with sqlite3.connect(path) as database:
         database.execute("PRAGMA user_version = 2")
     database.close()
-    assert Index(path).card(CARDS[1]) is None
+    with closing(Index(path)) as again:
+        assert again.card(CARDS[1]) is None
 
 
 def test_a_missing_table_is_a_contradiction(index: Index, path: Path) -> None:

@@ -10,6 +10,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,8 @@ from ledger.errors import (
     RolledBack,
     StoreFailed,
 )
+from ledger.replay import Replay
+from ledger.store.contract import Stored
 
 Propose = Callable[..., Proposal]
 
@@ -62,10 +65,29 @@ def test_what_was_answered_is_there_when_it_is_opened_again(path: Path) -> None:
         assert [status.state for status in ledger.pending(0)] == ["OPEN"] * 3
 
 
-def test_opening_with_its_index_replays_nothing(path: Path) -> None:
-    told: list[int] = []
-    Ledger.open(path, progress=told.append).close()
-    assert told == []
+def test_opening_with_its_index_replays_nothing(
+    path: Path, host: Path, monkeypatch: pytest.MonkeyPatch, proposal: Propose, clock: Any
+) -> None:
+    """Opening, a decision and a look cost the same however long the ledger is."""
+    replayed: list[int] = []
+    take = Replay.take
+
+    def counted(self: Replay, index: Any, stored: Stored, covered: Any) -> Any:
+        replayed.append(stored.position.seq)
+        return take(self, index, stored, covered)
+
+    monkeypatch.setattr(Replay, "take", counted)
+    with Ledger.open(path, clock=clock) as ledger:
+        card = ledger.issue(proposal("a"))
+        ledger.resolve(card.hash, "approve", approver="user:approver-1")
+        ledger.events(card)
+        with Ledger.open(path, clock=clock) as other:
+            other.issue(proposal("d"))
+        ledger.status()
+    assert replayed == []
+    forget(host, "index.sqlite*")
+    Ledger.open(path, clock=clock).close()
+    assert replayed == list(range(6))
 
 
 def test_a_lost_index_costs_one_replay_and_no_answer(

@@ -6,8 +6,9 @@ import hashlib
 from typing import Any
 
 from verifier import envelope, jcs
+from verifier.checks.framing import is_later_format
 from verifier.evidence import Evidence
-from verifier.shape import Problem
+from verifier.shape import OPENINGS, Problem
 from verifier.state import State
 
 
@@ -29,8 +30,9 @@ def check_opening_digest(record: Evidence, _state: State) -> Problem | None:
 
 
 def _document(record: Evidence, state: State) -> dict[str, Any] | None:
-    """Give the envelope where it is there and was not checked at its issued record."""
-    return None if state.cards.is_judged(record.card) else record.document()
+    """Give the envelope where it is there, was not checked before, and is of a known format."""
+    document = None if state.cards.is_judged(record.card) else record.document()
+    return None if document is None or is_later_format(document) else document
 
 
 def check_envelope_canonical(record: Evidence, state: State) -> Problem | None:
@@ -50,6 +52,8 @@ def check_envelope_schema(record: Evidence, state: State) -> Problem | None:
     if record.envelope is None or state.cards.is_judged(record.card):
         return None
     document = record.document()
+    if document is not None and is_later_format(document):
+        return None
     problem = ": an object" if document is None else envelope.schema_problem(document)
     return None if problem is None else ("the members of the schema", f"not {problem}")
 
@@ -77,6 +81,8 @@ def check_issued_body(record: Evidence, _state: State) -> Problem | None:
     document = record.document()
     if document is None or record.kind is None or record.at is None:
         return None
+    if is_later_format(document):
+        return None
     return envelope.repeats_problem(record.kind, record.body, record.at, document)
 
 
@@ -96,9 +102,18 @@ def check_redacted(record: Evidence, state: State) -> Problem | None:
     seq, target = record.body["seq"], record.body["target"]
     if seq >= record.seq:
         return f"a seq before {record.seq}", f"seq {seq}"
-    absent = state.absent.get(seq)
-    same = state.digests.matches(seq, target) if absent is None else absent.digest == target
-    return ("the chain digest of an earlier record", target.hex()) if same is False else None
+    if state.digests.matches(seq, target) is False:
+        return "the chain digest of an earlier record", target.hex()
+    names = record.body["openings"]
+    bound = state.digests.bound(seq)
+    for place, name in enumerate(names):
+        if (
+            name not in OPENINGS
+            or name in names[:place]
+            or (bound is not None and name not in bound)
+        ):
+            return "different openings that the record binds", ", ".join(names)
+    return None
 
 
 def check_recovered(record: Evidence, _state: State) -> Problem | None:
@@ -115,8 +130,13 @@ def check_policy_evidence(record: Evidence, state: State) -> Problem | None:
     """Evidence of policy is evaluated (spec §8): version 1 cannot."""
     if "profile" in record.body:
         return "a profile that is evaluated", f"profile {record.body['profile'].hex()}"
-    if record.kind == "dispatched" and record.body["rebuilt"] != record.card:
-        return "an exception that is evaluated", ", ".join(record.body.get("exceptions", ()))
+    if record.kind == "dispatched":
+        for name in ("exceptions", "policy_outcome"):
+            if name in record.body:
+                return f"{name} that is evaluated", name
+        if record.body["rebuilt"] != record.card:
+            return "a rebuilt that is the card", record.body["rebuilt"].hex()
+        return None
     if record.kind != "issued" and not (
         record.kind == "refused" and record.body["gate"] == "issue"
     ):

@@ -47,15 +47,20 @@ def check_kid(record: Evidence, state: State) -> Problem | None:
     """Every record is under the kid in force (spec §4.2)."""
     if state.kid is None or not record.kid or record.kid == state.kid:
         return None
+    if state.belongs(record.seq):
+        return None
     return f"kid {state.kid.hex()}", f"kid {record.kid.hex()}"
 
 
 def check_key_missing(record: Evidence, state: State) -> Problem | None:
-    """A secret for the kid is at hand (spec §4.2)."""
+    """A secret for the kid is at hand, and for the new one of a rekeyed (spec §4.2)."""
     chain = record.chain or state.chain
-    if chain is None or not record.kid or state.ring.hmac(chain, record.kid) is not None:
+    if chain is None or not record.kid:
         return None
-    return f"the secret of kid {record.kid.hex()}", "none"
+    for kid in (record.kid, record.body.get("kid", record.kid)):
+        if state.ring.hmac(chain, kid) is None:
+            return f"the secret of kid {kid.hex()}", "none"
+    return None
 
 
 def check_tag(record: Evidence, state: State) -> Problem | None:
@@ -100,7 +105,7 @@ def check_pin(record: Evidence, state: State) -> Problem | None:
 
 def check_time(record: Evidence, state: State) -> Problem | None:
     """At never goes back but in a clock_reset, whose was is the at before (spec §5)."""
-    if record.at is None or state.at is None:
+    if record.at is None or state.at is None or state.belongs(record.seq):
         return None
     if record.kind != "clock_reset":
         return None if record.at >= state.at else (f"at {state.at} or later", f"at {record.at}")

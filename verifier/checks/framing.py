@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from hmac import compare_digest
+from typing import Any
 
 from verifier.evidence import Evidence
 from verifier.shape import Problem
@@ -60,12 +61,17 @@ def check_version(record: Evidence, state: State) -> Problem | None:
     if record.envelope is None or state.cards.is_judged(record.card):
         return None
     document = record.document()
-    version = None if document is None else document.get("format")
-    if type(version) is not str or version == CARD_FORMAT:
+    if document is None or not is_later_format(document):
         return None
     if hashlib.sha256(record.envelope).digest() != record.card or _tag_fails(record, state):
         return None
-    return CARD_FORMAT, version
+    return CARD_FORMAT, document["format"]
+
+
+def is_later_format(document: dict[str, Any]) -> bool:
+    """Say whether an envelope says that it is of another version of the format."""
+    version = document.get("format")
+    return type(version) is str and version != CARD_FORMAT
 
 
 def _tag_fails(record: Evidence, state: State) -> bool:

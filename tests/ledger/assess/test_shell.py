@@ -47,6 +47,7 @@ def test_words_are_those_of_shlex_where_no_operator_stands(text: str) -> None:
         ("function f { a; }", [("function", "f", "{"), ("a",), ("}",)]),
         ("a '{' b", [("a", "{", "b")]),
         ("a <(b) $(c)d", [("b",), ("c",), ("a", "$()", "$()d")]),
+        ('a $"b c" "d$" $e', [("a", "b c", "d$", "$e")]),
         ("2>&1 a 3< b", [("a",)]),
     ],
 )

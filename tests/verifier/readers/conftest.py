@@ -203,7 +203,7 @@ class Log:
         }
         self.card_event("released", card, by, base | details)
 
-    def seal(self, folder: Path) -> None:
+    def seal(self, folder: Path, *, extends: bool = True) -> None:
         """Write a checkpoint and an unsigned seal of what was written to disk."""
         leaves = []
         for path in sorted(self.audit.glob("*.jsonl")):
@@ -222,7 +222,7 @@ class Log:
         first = json.loads(next(iter(self.days.values()))[0])
         payload = {
             "entry_count": sum(len(lines) for lines in self.days.values()),
-            "extends_prev": True,
+            "extends_prev": extends,
             "leaves": leaves,
             "origin": first["hmac"],
             "prev_checkpoint_sha256": self._last_checkpoint(folder),

@@ -344,6 +344,27 @@ def test_a_sealed_tear_wants_an_acknowledgement(log: Any, torn: bytes, acknowled
     assert 3 + acknowledged == report.counts.records
 
 
+@pytest.mark.parametrize("chained", [True, False])
+def test_a_whole_record_that_lacked_only_its_end_is_torn_too(log: Any, chained: bool) -> None:
+    before = log.append()
+    lines = log.days["2026-09-01.jsonl"]
+    start = len(lines[0]) + 1
+    log.append("some.event")
+    torn = lines[1]
+    details = {
+        "segment": "2026-09-01.jsonl",
+        "byte_offset": start + len(torn),
+        "verified_prefix_offset": start,
+        "torn_bytes_sha256": hashlib.sha256(torn).hexdigest(),
+        "tear_class": "unterminated_record",
+    }
+    if not chained:
+        log.prev = before["hmac"]
+    log.append("chain.torn_record", details)
+    log.append()
+    assert ["tear"] == codes(verify(log.write()))
+
+
 def test_a_seal_that_names_other_bytes_excuses_nothing(log: Any) -> None:
     log.append()
     lines = log.days["2026-09-01.jsonl"]

@@ -406,3 +406,15 @@ def test_a_mark_over_a_compressed_file_is_a_warning(sealed: Any) -> None:
     leaf = {"file": "archive/2026-08-01.jsonl.gz", "byte_len": 5, "hash": "a" * 64}
     path.write_text(json.dumps({"scheme": 2, "leaves": [leaf]}))
     assert any("compressed" in warning for warning in check(sealed).warnings)
+
+
+def test_an_acknowledged_divergence_ends_earlier_marks(sealed: Any) -> None:
+    del sealed.days[THIRD][-2:]
+    sealed.prev = json.loads(sealed.days[THIRD][-1])["hmac"]
+    sealed.append("chain.tear_acknowledged", {"segment": THIRD, "byte_offset": 1, "reason": "x"})
+    sealed.write()
+    check(sealed, "checkpoint")
+    sealed.seal(sealed.audit, extends=False)
+    assert any("divergence" in warning for warning in check(sealed).warnings)
+    remove_tail(sealed)
+    check(sealed, "checkpoint")

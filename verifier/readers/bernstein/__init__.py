@@ -279,8 +279,7 @@ def _single(path: str) -> list[Segment]:
     file = Path(path)
     if not os.path.isfile(file):
         return []
-    archived = file.name.endswith(".gz")
-    return [Segment(file, file.name.removesuffix(".gz"), archived)]
+    return [Segment(file, file.name.removesuffix(".gz"))]
 
 
 def _noted(walk: Walk) -> list[str]:

@@ -42,7 +42,6 @@ class Segment:
 
     path: Path
     name: str
-    archived: bool
 
     @property
     def day(self) -> str | None:
@@ -91,11 +90,11 @@ def looks_like_log(path: str) -> bool:
 def segments(folder: Path) -> list[Segment]:
     """List the files in the order in which they were written. Raises OSError."""
     archived = [
-        Segment(path, path.name.removesuffix(".gz"), True)
+        Segment(path, path.name.removesuffix(".gz"))
         for path in _entries(folder / "archive", ".jsonl.gz")
     ]
     archived.sort(key=lambda item: (not _DATED.match(item.name), item.name))
-    live = [Segment(path, path.name, False) for path in _entries(folder, ".jsonl")]
+    live = [Segment(path, path.name) for path in _entries(folder, ".jsonl")]
     return archived + sorted(live, key=lambda item: item.name)
 
 

@@ -52,7 +52,6 @@ class Marks:
     marks: tuple[Mark, ...]
     problems: tuple[tuple[Problem, Place], ...]
     warnings: tuple[str, ...]
-    count: int
 
     def wanted(self, file: str) -> set[int]:
         """Give the sizes of the prefixes of a file that the marks name."""
@@ -67,7 +66,7 @@ def read_marks(folder: Path, keys: tuple[Key, ...]) -> Marks:
     diverged = [number for number, mark in enumerate(checkpoints) if not mark.extends]
     if diverged:
         warnings.append("an acknowledged divergence ends the validity of earlier checkpoints")
-        return Marks(tuple(checkpoints[diverged[-1] :]), tuple(problems), tuple(warnings), 1)
+        return Marks(tuple(checkpoints[diverged[-1] :]), tuple(problems), tuple(warnings))
     seals: list[Mark] = []
     for path in _files(folder / "merkle", "seal-*.json"):
         seals += _unsigned(path, problems, warnings, lambda value: value.get("leaves"))
@@ -76,7 +75,7 @@ def read_marks(folder: Path, keys: tuple[Key, ...]) -> Marks:
     marks = (*checkpoints, *seals)
     if any(_archived(leaf) for mark in marks for leaf in mark.leaves):
         warnings.append("checkpoints or seals name compressed files, which were not compared")
-    return Marks(marks, tuple(problems), tuple(warnings), len(marks) + len(problems))
+    return Marks(marks, tuple(problems), tuple(warnings))
 
 
 def disagreement(

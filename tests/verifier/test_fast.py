@@ -1,0 +1,137 @@
+"""The fused loop only accepts: with and without it the report is the same."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from verifier import fast, verify
+from verifier.framing import Frames
+from verifier.keys import Key, Ring
+from verifier.replay import Replay
+from verifier.state import State
+
+VERIFY = import_module("verifier.verify")
+CASES = sorted((Path(__file__).parents[2] / "fixtures" / "cases").glob("intact*/log.cbor"))
+KEYS = [str(Path(__file__).parents[2] / "fixtures" / "keys" / f"{name}.json") for name in "ab"]
+
+
+@pytest.fixture
+def mixed(new_log: Callable[..., Any]) -> Any:
+    """A log of all events that the loop accepts, in several forms."""
+    log = new_log()
+    log.open()
+    for number in range(8):
+        card = log.issue(number, **({"grant_ttl": 900} if number % 2 else {}))
+        more: dict[str, Any] = {"target": card[0]} if number % 3 else {}
+        refusal = {
+            "of": card[2],
+            "gate": "resolve",
+            "reason": "hash_mismatch",
+            "count": 1,
+            "echo": bytes(32),
+            "target": card[0],
+            "decision": "approve",
+            "channel": "web",
+        }
+        log.add("refused", card[0], refusal, {"envelope": card[1]})
+        log.add("refused", card[0], {**refusal, "count": 2}, {"envelope": card[1]})
+        grant = log.resolve(card, "reject" if number == 7 else "approve", **more)
+        if number == 7:
+            continue
+        body = {"of": grant, "rebuilt": card[0]}
+        spent = log.add("dispatched", card[0], body, {"envelope": card[1]})
+        if number != 6:
+            outcome = ("succeeded", "failed", "unknown")[number % 3]
+            log.add("settled", card[0], {"of": spent, "outcome": outcome}, {"envelope": card[1]})
+    return log
+
+
+def accepted(data: bytes, key: Key) -> int:
+    """Count the records that the loop accepts once the table has judged the first."""
+    frames = Frames("log", iter([data]))
+    replay = Replay(State(Ring([key])))
+    first = frames.next()
+    assert first is not None
+    replay.take(first)
+    assert fast.advance(frames, replay) is False
+    assert frames.next() is None
+    return replay.tally.records - 1
+
+
+def test_usual_events_are_accepted_by_the_loop(mixed: Any, key: str) -> None:
+    assert accepted(mixed.data, Key(mixed.chain, mixed.secret)) == mixed.seq - 1
+
+
+def report_of(path: Path, data: bytes, keys: list[str]) -> Any:
+    path.write_bytes(data)
+    return verify([str(path)], keys, environ={})
+
+
+def assert_same(path: Path, data: bytes, keys: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        with_loop = report_of(path, data, keys)
+        patch.setattr(VERIFY, "advance", lambda *_: False)
+        assert report_of(path, data, keys) == with_loop
+
+
+@settings(
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+@given(st.randoms(use_true_random=False))
+def test_changed_logs_have_the_same_report(
+    mixed: Any, key: str, tmp_path: Path, chance: random.Random
+) -> None:
+    data = bytearray(mixed.data)
+    for _ in range(chance.choice((1, 1, 2, 4))):
+        place = chance.randrange(len(data))
+        change = chance.randrange(5)
+        if change == 0:
+            data[place] ^= 1 << chance.randrange(8)
+        elif change == 1:
+            del data[place : place + chance.choice((1, 9, 700))]
+        elif change == 2:
+            data[place:place] = chance.randbytes(chance.choice((1, 40)))
+        elif change == 3:
+            start = chance.randrange(len(data))
+            data[place:place] = data[start : start + 700]
+        else:
+            del data[max(place, 100) :]
+    assert_same(tmp_path / "log.cbor", bytes(data), [key] if chance.random() < 0.9 else [])
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: path.parent.name)
+def test_lost_and_repeated_records_have_the_same_report(case: Path, tmp_path: Path) -> None:
+    data = case.read_bytes()
+    header = data[:8]
+    starts = [n for n in range(len(data)) if data.startswith(header, n)] + [len(data)]
+    for first, end in pairwise(starts):
+        assert_same(tmp_path / "log.cbor", data[:first] + data[end:], KEYS)
+        assert_same(tmp_path / "log.cbor", data[:end] + data[first:], KEYS)
+
+
+def test_a_remembered_decision_holds_for_its_own_bytes_only(
+    new_log: Callable[..., Any], key: str, tmp_path: Path
+) -> None:
+    """A body with a target and one without may end in the same bytes."""
+    log = new_log()
+    log.open()
+    one, two = log.issue(1), log.issue(2)
+    log.resolve(one, target=one[0])
+    body = {"of": two[2], "echo": two[0], "decision": "approve", "channel": "web"}
+    body["approver"] = {"id": "user:approver-1", "assurance": "label"}
+    log.add("resolved", two[0], body, {"envelope": two[1]})
+    wrong = log.records[-1].replace(b"\xa5\x62of", b"\xa6\x62of")
+    assert wrong != log.records[-1]
+    report = report_of(tmp_path / "log.cbor", b"".join(log.records[:-1]) + wrong, [key])
+    assert [finding.check for finding in report.logs[0].findings] == ["deterministic"]

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+import gzip
+import hashlib
+import os
+from pathlib import Path
+
+import pytest
+
+from verifier.source import CHUNK, Segment, Unreadable, is_ledger, segments
+
+DATA = bytes(range(256)) * 40
+
+
+def read(path: Path) -> bytes:
+    return b"".join(Segment(str(path)).chunks())
+
+
+@pytest.mark.parametrize(
+    "stored", [DATA, gzip.compress(DATA), gzip.compress(DATA[:9]) + gzip.compress(DATA[9:])]
+)
+def test_bytes_are_given_as_they_were_and_hashed_as_stored(tmp_path: Path, stored: bytes) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(stored)
+    segment = Segment(str(path))
+    assert b"".join(segment.chunks()) == DATA
+    made = segment.input()
+    assert (made.bytes, made.sha256) == (len(stored), hashlib.sha256(stored).hexdigest())
+
+
+def test_the_whole_file_is_hashed_though_it_was_left_early(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(DATA * 300)
+    segment = Segment(str(path))
+    assert next(segment.chunks()) == (DATA * 300)[:CHUNK]
+    assert segment.input().sha256 == hashlib.sha256(DATA * 300).hexdigest()
+
+
+def test_every_cut_of_a_gzip_is_unreadable(tmp_path: Path) -> None:
+    path = tmp_path / "log.gz"
+    stored = gzip.compress(DATA)
+    for end in range(2, len(stored), 7):
+        path.write_bytes(stored[:end])
+        with pytest.raises(Unreadable, match="ends early"):
+            read(path)
+
+
+@pytest.mark.parametrize(
+    ("stored", "problem"),
+    [
+        (gzip.compress(DATA) + b"more", "other data"),
+        (gzip.compress(DATA)[:-5] + bytes(5), "damaged"),
+        (b"\x1f\x8b\x00\x00", "damaged"),
+    ],
+)
+def test_other_bytes_around_gzip_are_unreadable(
+    tmp_path: Path, stored: bytes, problem: str
+) -> None:
+    path = tmp_path / "log.gz"
+    path.write_bytes(stored)
+    with pytest.raises(Unreadable, match=problem):
+        read(path)
+
+
+def test_a_bomb_is_given_in_small_chunks(tmp_path: Path) -> None:
+    path = tmp_path / "log.gz"
+    path.write_bytes(gzip.compress(bytes(50 * CHUNK)))
+    sizes = [len(chunk) for chunk in Segment(str(path)).chunks()]
+    assert max(sizes) == CHUNK
+    assert sum(sizes) == 50 * CHUNK
+
+
+def test_only_regular_files_are_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/null"), tmp_path):
+        with pytest.raises(Unreadable):
+            read(path)
+    with pytest.raises(Unreadable, match="No such file"):
+        read(tmp_path / "absent")
+
+
+def test_segments_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    folder = tmp_path / "segments"
+    folder.mkdir()
+    names = [f"{9:020}.cbor", f"{10:020}.cbor.gz", f"{0:020}.cbor"]
+    other = ["1.cbor", f"{0:020}.cbor.tmp", f"{0:020}", f"{'٣' * 20}.cbor", "notes"]
+    for name in [*names, *other]:
+        (folder / name).touch()
+    assert is_ledger(str(tmp_path))
+    found, strays = segments(str(tmp_path))
+    assert [segment.seq for segment in found] == [0, 9, 10]
+    assert [segment.live for segment in found] == [False, False, True]
+    assert sorted(map(os.path.basename, strays)) == sorted(other)
+
+
+def test_a_segment_that_was_compressed_meanwhile_is_found(tmp_path: Path) -> None:
+    path = tmp_path / f"{0:020}.cbor"
+    Path(f"{path}.gz").write_bytes(gzip.compress(DATA))
+    segment = Segment(str(path), seq=0)
+    assert b"".join(segment.chunks()) == DATA
+    assert segment.input().file == f"{path}.gz"

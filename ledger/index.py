@@ -36,7 +36,7 @@ CREATE TABLE floods (gate, reason, subject, count, PRIMARY KEY (gate, reason, su
 CREATE TABLE events (card, seq, segment, offset, PRIMARY KEY (card, seq)) WITHOUT ROWID;
 CREATE TABLE profiles (digest PRIMARY KEY, text, seq) WITHOUT ROWID;
 CREATE TABLE kids (kid PRIMARY KEY) WITHOUT ROWID;
-CREATE TABLE covered (seq, digest, at, kid, segment, offset, size, reset);
+CREATE TABLE covered (seq, segment, offset, size, digest, at, kid, reset);
 PRAGMA user_version = {VERSION};
 """
 _card_values = attrgetter(*_CARD)
@@ -155,13 +155,13 @@ class Index:
         position, size = stored.position, len(stored.data)
         place = (position.seq, position.segment, position.offset)
         self._run("INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?)", record.card or b"", *place)
-        values = (record.digest, record.at, kid, *place, size)
+        values = (*place, size, record.digest, record.at, kid)
         if position.seq == 0:
-            self._run("INSERT INTO covered VALUES (?4, ?1, ?2, ?3, ?5, ?6, ?7, NULL)", *values)
+            self._run("INSERT INTO covered VALUES (?, ?, ?, ?, ?, ?, ?, NULL)", *values)
         else:
             self._run(
-                "UPDATE covered SET digest = ?1, at = ?2, kid = ?3, seq = ?4, segment = ?5, "
-                "offset = ?6, size = ?7",
+                "UPDATE covered SET seq = ?, segment = ?, offset = ?, size = ?, digest = ?, "
+                "at = ?, kid = ?",
                 *values,
             )
         return Covered(position, size, record.digest, record.at, kid)

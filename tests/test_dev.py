@@ -150,7 +150,9 @@ def test_a_venv_of_somebody_else_is_never_removed(project: Path) -> None:
     assert "mine" == (project / ".venv" / "notes.txt").read_text()
 
 
-@pytest.mark.parametrize("arguments", [[], ["deploy"], ["demo", "extra"], ["lint", "-x"], ["soak", "-x"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["deploy"], ["demo", "extra"], ["lint", "-x"], ["soak", "-x"]]
+)
 def test_a_wrong_command_is_a_usage_error_and_sets_nothing_up(
     project: Path, arguments: list[str]
 ) -> None:

@@ -23,7 +23,7 @@ from verifier.escape import is_blank
 from verifier.evidence import MAC_HEAD, PROTECTED_END, PROTECTED_HEAD, Evidence
 from verifier.framing import Frames
 from verifier.keys import Hmac
-from verifier.replay import Replay, Run
+from verifier.replay import Replay
 from verifier.shape import CARD_KINDS, bindings, body_problem, is_runtime, openings_problem
 from verifier.spec import (
     DIGEST_SIZE,
@@ -36,6 +36,7 @@ from verifier.spec import (
     VERSION,
 )
 from verifier.state import bound_bits
+from verifier.tally import Run
 
 _KINDS = {cbor.text(kind): kind for kind in (*CARD_KINDS, "refused")}
 _ENVELOPE = b"\xa1\x68envelope\x59"  # no other opening, and one of 256 to 65535 bytes

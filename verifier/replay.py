@@ -14,9 +14,10 @@ from verifier.checks.completeness import End
 from verifier.checks.refusals import count_key
 from verifier.evidence import Evidence
 from verifier.report import Finding, Verdict
-from verifier.shape import BODIES, CARD_KINDS, Problem
+from verifier.shape import BODIES, Problem
 from verifier.spec import ASSERTED
 from verifier.state import Absent, State, bound_bits
+from verifier.tally import Run, Tally
 
 MAX_FINDINGS = 1000
 # spec §10.3, rule 6; what is wrong in an envelope is wrong in all records of its card
@@ -61,59 +62,6 @@ PROVEN = frozenset(
 
 class TooManyFindings(Exception):
     """The log has more findings than a report can use; reading on would tell nothing new."""
-
-
-class Tally:
-    """What a replay counts, for the report (spec §10.4)."""
-
-    __slots__ = (
-        "asserted",
-        "bad_dispatches",
-        "contained",
-        "decisions",
-        "decisions_ok",
-        "end_at",
-        "envelopes",
-        "envelopes_ok",
-        "first_seq",
-        "kinds",
-        "last_seq",
-        "records",
-        "start_at",
-        "unproven",
-    )
-
-    def __init__(self) -> None:
-        """Start at nothing."""
-        self.records = 0
-        self.kinds: Counter[str] = Counter()
-        self.envelopes = self.envelopes_ok = 0
-        self.decisions = self.decisions_ok = 0
-        self.contained = self.asserted = self.bad_dispatches = 0
-        self.unproven: set[str] = set()  # sentences about what no check could judge
-        self.first_seq: int | None = None
-        self.last_seq: int | None = None
-        self.start_at: int | None = None
-        self.end_at: int | None = None
-
-
-class Run:
-    """Sound records in a row, each with an envelope and all its openings.
-
-    `at` is the time of the last one, `prev` the chain digest of the record before the first.
-    """
-
-    __slots__ = ("at", "bound", "contained", "digests", "first_seq", "kinds", "prev")
-
-    def __init__(self, first_seq: int, prev: bytes, at: int) -> None:
-        """Start with none."""
-        self.first_seq = first_seq
-        self.prev = prev
-        self.at = at
-        self.digests: list[bytes] = []
-        self.bound = bytearray()  # the openings that each binds, as bits
-        self.contained = 0
-        self.kinds = dict.fromkeys((*CARD_KINDS, "refused"), 0)
 
 
 class Replay:

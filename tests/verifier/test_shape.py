@@ -11,7 +11,7 @@ APPROVER = {"id": "user:approver-1", "assurance": "label"}
 OPENING = {"digest": H32, "media_type": "text/plain", "truncated": False}
 GOOD: dict[str, dict[str, Any]] = {
     "opened": {"name": "n", "software": "s", "profile": H32, "vkey": "v"},
-    "configured": {"by": "b"},
+    "configured": {"by": "b", "vkey": "v"},
     "issued": {"task": H32, "not_after": 1, "runtime": {"name": "r"}, "presented": OPENING},
     "resolved": {
         "of": 1,

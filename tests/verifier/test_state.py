@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from verifier.keys import Ring
-from verifier.state import Digests, State
+from verifier.shape import OPENINGS
+from verifier.state import Digests, State, bound_bits
 
 
 def test_digests_are_found_by_seq_across_gaps() -> None:
@@ -9,12 +10,20 @@ def test_digests_are_found_by_seq_across_gaps() -> None:
     rows = {seq: bytes([seq]) * 32 for seq in (3, 4, 5, 9, 10)}
     for seq, digest in rows.items():
         digests.add(seq, digest)
-    digests.extend(11, [b"x" * 32, b"y" * 32])
+    digests.extend(11, [b"x" * 32, b"y" * 32], bytes([1, 3]))
     for seq, digest in {**rows, 11: b"x" * 32, 12: b"y" * 32}.items():
         assert digests.matches(seq, digest) is True
         assert digests.matches(seq, digest[:16] + bytes(16)) is False
+    assert digests.bound(10) == []
+    assert digests.bound(12) == ["envelope", "presented"]
     for seq in (0, 2, 6, 8, 13, 2**60):
         assert digests.matches(seq, bytes(32)) is None
+        assert digests.bound(seq) is None
+
+
+def test_every_opening_has_its_own_bit() -> None:
+    assert len({bound_bits([name]) for name in OPENINGS}) == len(OPENINGS) == 7
+    assert bound_bits(OPENINGS) == 127
 
 
 def test_a_seq_that_comes_too_late_changes_no_digest() -> None:

@@ -7,65 +7,14 @@ A check gives None, or what the spec asks for and what is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-
 from verifier.checks import card, chain, completeness, framing, lifecycle, refusals
+from verifier.checks.row import LOG, LOGS, OPENINGS, RECORD, Check
 from verifier.report import Verdict
-from verifier.shape import Problem
 
-RECORD = "record"
-OPENINGS = "openings"
-LOG = "log"
-LOGS = "logs"
-
-UNSOUND_GROUPS = frozenset(
-    {
-        "framing",
-        "canonical form",
-        "sequence",
-        "link",
-        "tag",
-        "key lifecycle",
-        "time",
-        "card hash",
-        "envelope schema",
-        "effect key",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Check:
-    """One row: what is claimed, the function that tests it, and what to say where it fails.
-
-    `kinds` are the only kinds of events that the row can concern; none means all.
-    """
-
-    id: str
-    group: str
-    section: str
-    claim: str
-    function: Callable[..., Problem | None]
-    cause: str
-    next_command: str
-    verdict: Verdict = Verdict.BROKEN
-    scope: str = RECORD
-    kinds: tuple[str, ...] = ()
-
-    @property
-    def unsound(self) -> bool:
-        """Whether a record that fails it is not folded into the state (spec §10.3, rule 2)."""
-        return self.group in UNSOUND_GROUPS or self.id == "opening_digest"
-
+__all__ = ["CHECKS", "LOG", "LOGS", "OPENINGS", "RECORD", "Check"]
 
 _CANNOT = Verdict.CANNOT_VERIFY
-_COMPARE = "take the export again, or compare it with another copy: cmp FILE COPY"
-_SHOW = "look at the events of the card: cardchain show DIR HASH"
-_LOG = "look at the events around it: cardchain log DIR"
-
 _OF_A_CARD = ("resolved", "refused", "withdrawn", "dispatched", "settled")
-_ENDING = ("resolved", "withdrawn", "dispatched")
 
 CHECKS = (
     Check(
@@ -74,8 +23,6 @@ CHECKS = (
         "§7.1",
         "every name in segments/ is a segment's, and the number is the seq of its first record",
         framing.check_segment_name,
-        "a file was renamed, put there, or begins with another record",
-        "list the folder: ls -l DIR/segments",
     ),
     Check(
         "framing",
@@ -83,8 +30,6 @@ CHECKS = (
         "§3.1",
         "the input is whole records and nothing else",
         framing.check_framing,
-        "bytes were changed, inserted or lost, so that no record can be read there",
-        _COMPARE,
     ),
     Check(
         "torn_tail",
@@ -92,8 +37,6 @@ CHECKS = (
         "§7.4",
         "a file does not end inside a record",
         framing.check_torn_tail,
-        "the file was cut, by an interrupted copy or by someone",
-        "take the export again: cardchain export DIR -o FILE.cbor",
     ),
     Check(
         "limits",
@@ -101,8 +44,6 @@ CHECKS = (
         "§3.3",
         "no record, bare record or opening is over its limit",
         framing.check_limits,
-        "a length was changed, or the record was not made by this software",
-        _COMPARE,
     ),
     Check(
         "deterministic",
@@ -110,8 +51,6 @@ CHECKS = (
         "§3.1",
         "every item is in its one deterministic form",
         framing.check_deterministic,
-        "the record was encoded again by other software, or changed",
-        _COMPARE,
     ),
     Check(
         "shape",
@@ -119,8 +58,6 @@ CHECKS = (
         "§3.2-3.5, §6.4",
         "payload, body and openings have exactly the members of their kind",
         framing.check_shape,
-        "a member was added, removed or changed, or an opening was put beside the record",
-        _COMPARE,
     ),
     Check(
         "version",
@@ -128,45 +65,17 @@ CHECKS = (
         "§3.2, §2.3",
         "the version is known",
         framing.check_version,
-        "newer software wrote the record; its tag holds",
-        "verify with the software that wrote the log: cardchain-verify --version",
-        _CANNOT,
+        verdict=_CANNOT,
     ),
     Check(
-        "chain",
-        "sequence",
-        "§3.2",
-        "every record names the chain of the first",
-        chain.check_chain,
-        "a record of another ledger was put in",
-        _COMPARE,
+        "chain", "sequence", "§3.2", "every record names the chain of the first", chain.check_chain
+    ),
+    Check("sequence", "sequence", "§3.2", "seq runs 0, 1, 2, …", chain.check_sequence),
+    Check(
+        "link", "link", "§3.3", "prev is the chain digest of the record before", chain.check_link
     ),
     Check(
-        "sequence",
-        "sequence",
-        "§3.2",
-        "seq runs 0, 1, 2, …",
-        chain.check_sequence,
-        "records were removed, repeated or moved",
-        _COMPARE,
-    ),
-    Check(
-        "link",
-        "link",
-        "§3.3",
-        "prev is the chain digest of the record before",
-        chain.check_link,
-        "the record before was replaced, or this one comes from another history of the ledger",
-        _COMPARE,
-    ),
-    Check(
-        "kid",
-        "key lifecycle",
-        "§4.2",
-        "every record is under the kid in force",
-        chain.check_kid,
-        "the key id was changed, or someone wrote under a key that was never or no longer in force",
-        "list the keys of the ledger: cardchain keys list DIR",
+        "kid", "key lifecycle", "§4.2", "every record is under the kid in force", chain.check_kid
     ),
     Check(
         "key_missing",
@@ -174,19 +83,10 @@ CHECKS = (
         "§4.2",
         "a secret for the kid is at hand",
         chain.check_key_missing,
-        "no key file with this kid was given; this accuses nobody",
-        "give the key file with --key FILE: cardchain-verify LOG --key {kid}.json",
-        _CANNOT,
+        verdict=_CANNOT,
     ),
     Check(
-        "tag",
-        "tag",
-        "§3.1",
-        "the tag holds under the secret that the kid names",
-        chain.check_tag,
-        "the record was changed after it was written, or was written by someone without the key; "
-        "a wrong key file cannot be the cause, because the kid follows from the secret",
-        _COMPARE,
+        "tag", "tag", "§3.1", "the tag holds under the secret that the kid names", chain.check_tag
     ),
     Check(
         "rekey",
@@ -194,8 +94,6 @@ CHECKS = (
         "§4.2",
         "a new kid was never in force, and its proof holds",
         chain.check_rekey,
-        "an old key was brought back, or who wrote the record did not hold the new key",
-        "list the keys of the ledger: cardchain keys list DIR",
         kinds=("rekeyed",),
     ),
     Check(
@@ -204,8 +102,6 @@ CHECKS = (
         "§4.3",
         "the record that a key file pins is the one in the log",
         chain.check_pin,
-        "the log was rewritten by someone with the key, or the key file is of another history",
-        "compare the pin in the key file with a copy of the log kept elsewhere",
     ),
     Check(
         "time",
@@ -213,26 +109,14 @@ CHECKS = (
         "§5",
         "at never goes back but in a clock_reset, whose was is the at before",
         chain.check_time,
-        "the record was not written by this ledger: its clock never runs backwards",
-        _LOG,
     ),
-    Check(
-        "card_hash",
-        "card hash",
-        "§2",
-        "the envelope hashes to card",
-        card.check_card_hash,
-        "the envelope was changed after it was hashed",
-        "compare the envelope with another copy: cardchain show DIR HASH --raw | sha256sum",
-    ),
+    Check("card_hash", "card hash", "§2", "the envelope hashes to card", card.check_card_hash),
     Check(
         "opening_digest",
         "openings accounted",
         "§3.4",
         "every other opening hashes to the digest that binds it",
         card.check_opening_digest,
-        "what was kept beside the record was changed",
-        _COMPARE,
     ),
     Check(
         "envelope_canonical",
@@ -240,8 +124,6 @@ CHECKS = (
         "§2.1, §2.2",
         "the envelope is strict JSON in canonical form",
         card.check_envelope_canonical,
-        "the card was made by software that does not keep to the format",
-        _SHOW,
     ),
     Check(
         "envelope_schema",
@@ -249,8 +131,6 @@ CHECKS = (
         "§2.3",
         "the envelope has exactly the members of the schema",
         card.check_envelope_schema,
-        "the card was made by software that does not keep to the format",
-        _SHOW,
     ),
     Check(
         "args_digest",
@@ -258,8 +138,6 @@ CHECKS = (
         "§2.5",
         "args_digest follows from the arguments",
         card.check_args_digest,
-        "the card was made with the digest of other arguments",
-        _SHOW,
     ),
     Check(
         "effect_key",
@@ -267,8 +145,6 @@ CHECKS = (
         "§2.5",
         "effect_key follows from task, tool, capability and arguments",
         card.check_effect_key,
-        "the card was made with the key of another effect",
-        _SHOW,
     ),
     Check(
         "issued_body",
@@ -277,8 +153,6 @@ CHECKS = (
         "the body of issued, and of a refusal of the gate issue, repeats the envelope; "
         "issued_at is the second of at",
         card.check_issued_body,
-        "the record says something else about the card than the card itself",
-        _SHOW,
         kinds=("issued", "refused"),
     ),
     Check(
@@ -287,8 +161,6 @@ CHECKS = (
         "§6.3",
         "opened stands at seq 0 and only there",
         lifecycle.check_opened,
-        "the log was not begun by this software, or begins a second time",
-        _LOG,
     ),
     Check(
         "issued_once",
@@ -296,8 +168,6 @@ CHECKS = (
         "§6.3",
         "a card is issued once",
         lifecycle.check_issued_once,
-        "an old card was put before an approver again",
-        _SHOW,
         kinds=("issued",),
     ),
     Check(
@@ -306,8 +176,6 @@ CHECKS = (
         "§6.4",
         "an issued card names the latest card of its step, and no other",
         lifecycle.check_supersedes,
-        "a card was issued beside another one of its step",
-        _SHOW,
         kinds=("issued",),
     ),
     Check(
@@ -316,8 +184,6 @@ CHECKS = (
         "§6.4",
         "an issued card names the last dispatched card of its step and its outcome",
         lifecycle.check_prior_attempt,
-        "the approver was not told what happened to the attempt before",
-        _SHOW,
         kinds=("issued",),
     ),
     Check(
@@ -326,8 +192,6 @@ CHECKS = (
         "§6.3",
         "an event of a card follows its issued record",
         lifecycle.check_not_issued,
-        "something was decided about a card that nobody was shown",
-        _SHOW,
         kinds=_OF_A_CARD,
     ),
     Check(
@@ -336,8 +200,6 @@ CHECKS = (
         "§3.5",
         "of is the last event of the card",
         lifecycle.check_of,
-        "the writer did not know the last event of the card",
-        _SHOW,
         kinds=_OF_A_CARD,
     ),
     Check(
@@ -346,8 +208,6 @@ CHECKS = (
         "§6.3",
         "a decision or withdrawal echoes its card, and was asked about it",
         lifecycle.check_echo,
-        "another card was on the screen than the one decided about",
-        _SHOW,
         kinds=("resolved", "withdrawn"),
     ),
     Check(
@@ -356,8 +216,6 @@ CHECKS = (
         "§6.3",
         "who decides or withdraws is named",
         lifecycle.check_approver,
-        "a decision was taken in nobody's name",
-        _SHOW,
         kinds=("resolved", "withdrawn"),
     ),
     Check(
@@ -366,8 +224,6 @@ CHECKS = (
         "§6.3",
         "a card is decided once",
         lifecycle.check_decided_once,
-        "a decision was replayed or replaced",
-        _SHOW,
         kinds=("resolved",),
     ),
     Check(
@@ -376,9 +232,7 @@ CHECKS = (
         "§5, §6.3",
         "a decision, withdrawal or dispatch falls in its window",
         lifecycle.check_in_time,
-        "a card was decided, or a grant used, after its time",
-        _SHOW,
-        kinds=_ENDING,
+        kinds=lifecycle.ENDING,
     ),
     Check(
         "withdrawn",
@@ -386,9 +240,7 @@ CHECKS = (
         "§6.3",
         "nothing is decided, withdrawn or dispatched after a withdrawal",
         lifecycle.check_withdrawn,
-        "a withdrawn card was used",
-        _SHOW,
-        kinds=_ENDING,
+        kinds=lifecycle.ENDING,
     ),
     Check(
         "latest",
@@ -396,9 +248,7 @@ CHECKS = (
         "§6.3",
         "only the latest card of a step is decided, withdrawn or dispatched",
         lifecycle.check_latest,
-        "a card was used that another one had replaced",
-        _SHOW,
-        kinds=_ENDING,
+        kinds=lifecycle.ENDING,
     ),
     Check(
         "withdraw_state",
@@ -406,8 +256,6 @@ CHECKS = (
         "§6.3",
         "what is withdrawn is open or an undispatched grant",
         lifecycle.check_withdraw_state,
-        "a card was withdrawn that was over",
-        _SHOW,
         kinds=("withdrawn",),
     ),
     Check(
@@ -416,8 +264,6 @@ CHECKS = (
         "§6.3",
         "what is dispatched was approved",
         lifecycle.check_approved,
-        "something ran without an approval",
-        _SHOW,
         kinds=("dispatched",),
     ),
     Check(
@@ -426,8 +272,6 @@ CHECKS = (
         "§6.3",
         "a card is dispatched once",
         lifecycle.check_dispatched_once,
-        "one approval was used twice",
-        _SHOW,
         kinds=("dispatched",),
     ),
     Check(
@@ -436,8 +280,6 @@ CHECKS = (
         "§6.3",
         "what was rebuilt at dispatch is what was approved",
         lifecycle.check_rebuilt,
-        "something else was about to run than what was approved",
-        _SHOW,
         kinds=("dispatched",),
     ),
     Check(
@@ -446,8 +288,6 @@ CHECKS = (
         "§6.3",
         "an outcome follows a dispatch, once; unknown may be followed by one real outcome",
         lifecycle.check_settled,
-        "an outcome was recorded for something that never ran, or twice",
-        _SHOW,
         kinds=("settled",),
     ),
     Check(
@@ -456,8 +296,6 @@ CHECKS = (
         "§6.4",
         "the reason of a refusal holds, and no earlier one did",
         refusals.check_refusal_reason,
-        "a request was refused for a reason that the log contradicts",
-        _LOG,
         kinds=("refused",),
     ),
     Check(
@@ -466,8 +304,6 @@ CHECKS = (
         "§6.4",
         "the counts of a refusal run 1 to 8, 16, 32, …",
         refusals.check_refusal_count,
-        "refusals were left out or counted wrongly",
-        _LOG,
         kinds=("refused",),
     ),
     Check(
@@ -476,8 +312,6 @@ CHECKS = (
         "§6.3",
         "recovered names the record before it",
         card.check_recovered,
-        "records were put in or lost around a recovery",
-        _LOG,
         kinds=("recovered",),
     ),
     Check(
@@ -486,8 +320,6 @@ CHECKS = (
         "§6.3",
         "redacted names an earlier record by its digest",
         card.check_redacted,
-        "the redaction is of another record than it says",
-        _LOG,
         kinds=("redacted",),
     ),
     Check(
@@ -496,8 +328,6 @@ CHECKS = (
         "§3.4",
         "every absent opening is named by a redacted event",
         card.check_opening_missing,
-        "an opening was removed without a record of it",
-        "take it from another copy of the log, or ask who holds the ledger",
         scope=OPENINGS,
     ),
     Check(
@@ -506,9 +336,7 @@ CHECKS = (
         "§8",
         "evidence of policy is evaluated",
         card.check_policy_evidence,
-        "this version does not evaluate policy evidence",
-        "verify with software that does",
-        _CANNOT,
+        verdict=_CANNOT,
     ),
     Check(
         "signature",
@@ -516,9 +344,7 @@ CHECKS = (
         "§8.3",
         "signed decisions are checked",
         card.check_signature,
-        "this version does not check the signatures of approvers",
-        "verify with software that does",
-        _CANNOT,
+        verdict=_CANNOT,
         kinds=("resolved",),
     ),
     Check(
@@ -527,10 +353,8 @@ CHECKS = (
         "§10.2",
         "there is at least one record",
         completeness.check_empty,
-        "the file or folder holds no log; nothing was verified",
-        "check the path: ls -l PATH",
-        _CANNOT,
-        LOG,
+        verdict=_CANNOT,
+        scope=LOG,
     ),
     Check(
         "unreadable",
@@ -538,9 +362,7 @@ CHECKS = (
         "§10.2",
         "the input can be read",
         completeness.check_unreadable,
-        "the path is wrong, is not a log, or may not be read",
-        "check the path: ls -l PATH",
-        _CANNOT,
+        verdict=_CANNOT,
     ),
     Check(
         "left_edge",
@@ -548,10 +370,8 @@ CHECKS = (
         "§10.2",
         "the log starts at seq 0",
         completeness.check_left_edge,
-        "the beginning of the log was not given, or was removed",
-        "give the whole log: cardchain export DIR -o FILE.cbor",
-        _CANNOT,
-        LOG,
+        verdict=_CANNOT,
+        scope=LOG,
     ),
     Check(
         "expected_count",
@@ -559,8 +379,6 @@ CHECKS = (
         "§10.2",
         "the log holds at least the expected number of records",
         completeness.check_expected_count,
-        "the end of the log was cut off, or the log was rolled back",
-        "take the export again, and find out who could change the log",
         scope=LOG,
     ),
     Check(
@@ -569,8 +387,6 @@ CHECKS = (
         "§10.2",
         "a record has the expected digest, at the expected place",
         completeness.check_expected_head,
-        "the end of the log was cut off or replaced, or the digest is of another log",
-        "take the export again, and find out who could change the log",
         scope=LOG,
     ),
     Check(
@@ -579,8 +395,6 @@ CHECKS = (
         "§10.2",
         "two inputs of one chain never differ at a seq",
         completeness.check_fork,
-        "the ledger was copied or restored, and both were written to",
-        "find the seq where they part: cmp FILE1 FILE2",
         scope=LOGS,
     ),
 )

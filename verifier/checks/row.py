@@ -1,0 +1,62 @@
+"""One row of the table of checks (spec §10.1)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from verifier.checks.causes import CAUSES
+from verifier.report import Verdict
+from verifier.shape import Problem
+
+RECORD = "record"
+OPENINGS = "openings"
+LOG = "log"
+LOGS = "logs"
+
+UNSOUND_GROUPS = frozenset(
+    {
+        "framing",
+        "canonical form",
+        "sequence",
+        "link",
+        "tag",
+        "key lifecycle",
+        "time",
+        "card hash",
+        "envelope schema",
+        "effect key",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One row: what is claimed and the function that tests it.
+
+    `kinds` are the only kinds of events that the row can concern; none means all.
+    """
+
+    id: str
+    group: str
+    section: str
+    claim: str
+    function: Callable[..., Problem | None]
+    verdict: Verdict = Verdict.BROKEN
+    scope: str = RECORD
+    kinds: tuple[str, ...] = ()
+
+    @property
+    def cause(self) -> str:
+        """The likely cause of a failure, in words."""
+        return CAUSES[self.id][0]
+
+    @property
+    def next_command(self) -> str:
+        """The command to run next."""
+        return CAUSES[self.id][1]
+
+    @property
+    def unsound(self) -> bool:
+        """Whether a record that fails it is not folded into the state (spec §10.3, rule 2)."""
+        return self.group in UNSOUND_GROUPS or self.id == "opening_digest"

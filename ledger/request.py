@@ -16,6 +16,7 @@ from ledger.errors import ProposalInvalid
 from ledger.hidden import blank, shown
 from ledger.jcs import JSON
 from ledger.kinds import MAX_OPENING
+from ledger.profile import parse as parse_profile
 from ledger.proposal import Facts, Proposal
 
 Hash: TypeAlias = str | bytes | IssuedCard | Ticket | CardStatus
@@ -138,6 +139,15 @@ def now(
     outcome = None if policy_outcome is None else line("policy_outcome", policy_outcome)
     check = None if approver_check is None else line("approver_check", approver_check)
     return Now(facts, outcome, check, authorised)
+
+
+def profile(text: bytes | None) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Give what a body says of a profile, and the opening that it binds."""
+    if text is None:
+        return {}, {}
+    if not isinstance(text, bytes):
+        raise ProposalInvalid("profile", f"expected bytes, found {_found(text)}")
+    return {"profile": parse_profile(text).digest}, {"profile": text}
 
 
 def text(name: str, value: str | None) -> Opening | None:

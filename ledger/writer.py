@@ -59,7 +59,7 @@ class Ledger(Reader):
 
         `profile` holds the canonical bytes of what every card is held to (spec §8.5).
         """
-        told, kept = _profile(profile)
+        told, kept = request.profile(profile)
         body = {"name": request.line("name", name), "software": SOFTWARE, **told}
         where = Path(path)
         directory.require_free(where)
@@ -335,7 +335,7 @@ class Ledger(Reader):
         self, *, by: str, profile: bytes | None = None, vkey: str | None = None
     ) -> Record:
         """Put a profile in force for the cards issued from now on, or name a verification key."""
-        told, kept = _profile(profile)
+        told, kept = request.profile(profile)
         if profile is None and vkey is None:
             raise ProposalInvalid("configure", "expected a profile or a vkey")
         body = {
@@ -391,12 +391,3 @@ class Ledger(Reader):
         if isinstance(answer, Refused):
             raise answer
         return answer
-
-
-def _profile(text: bytes | None) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Give what a body says of a profile, and the opening that it binds."""
-    if text is None:
-        return {}, {}
-    if not isinstance(text, bytes):
-        raise ProposalInvalid("profile", "expected bytes")
-    return {"profile": parse_profile(text).digest}, {"profile": text}

@@ -6,6 +6,7 @@ from typing import Any, BinaryIO, Final
 
 import click
 
+from ledger.answers import Ticket
 from ledger.cli.output import emit, emit_record, plain_json, summary
 from ledger.cli.parameters import (
     DOCUMENT,
@@ -117,27 +118,27 @@ def dispatch(
 
     Prints the arguments to run with and the key that makes the effect idempotent.
     """
+    now = Facts.from_json(read_document(facts))
     ticket = ledger.dispatch(
-        card,
-        Facts.from_json(read_document(facts)),
-        policy_outcome=policy_outcome,
-        approver_check=approver_check,
+        card, now, policy_outcome=policy_outcome, approver_check=approver_check
     )
-    document: dict[str, Any] = {
-        **summary(ticket.record),
-        "effect_key": ticket.effect_key,
-        "exceptions": ticket.record.body.get("exceptions", []),
-        "arguments": ticket.arguments,
-        "arguments_json": ticket.arguments_json.decode(),
-    }
-    emit(
-        json_,
-        document,
+    exceptions = ticket.record.body.get("exceptions", [])
+    lines = [
         f"dispatched {ticket.card_hash.hex()} seq {ticket.record.seq}",
         f"effect key {ticket.effect_key}",
         f"arguments {plain_json(ticket.arguments_json.decode())}",
-        *(f"exception {name}" for name in ticket.record.body.get("exceptions", ())),
-    )
+    ]
+    document = {**_ticket(ticket), "exceptions": exceptions}
+    emit(json_, document, *lines, *(f"exception {name}" for name in exceptions))
+
+
+def _ticket(ticket: Ticket) -> dict[str, Any]:
+    return {
+        **summary(ticket.record),
+        "effect_key": ticket.effect_key,
+        "arguments": ticket.arguments,
+        "arguments_json": ticket.arguments_json.decode(),
+    }
 
 
 @click.command()

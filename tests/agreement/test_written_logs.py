@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 import verifier
 from ledger import Evidence, Facts, Ledger, Opening, Proposal, Refused
-from ledger import writer as writer_module
+from ledger import assembly as assembly_module
 from ledger.store.files import FileStore
 
 SMALL_SEGMENT = 6_000
@@ -150,7 +150,7 @@ def host() -> Iterator[Host]:
     with tempfile.TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setenv("CARDCHAIN_STATE", f"{name}/state")
         patch.setattr(
-            writer_module,
+            assembly_module,
             "FileStore",
             functools.partial(FileStore, segment_bytes=SMALL_SEGMENT),
         )

@@ -11,10 +11,10 @@ from ledger import Ledger
 
 WRITE = """
 import functools, sys
-from ledger import Ledger, Proposal, writer
+from ledger import Ledger, Proposal, assembly
 from ledger.store.files import FileStore
 path, rotations = sys.argv[1], int(sys.argv[2])
-writer.FileStore = functools.partial(FileStore, segment_bytes=3_000)
+assembly.FileStore = functools.partial(FileStore, segment_bytes=3_000)
 with Ledger.open(path) as ledger:
     number = 0
     while ledger.status().segments <= rotations:

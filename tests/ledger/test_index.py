@@ -124,7 +124,7 @@ def test_an_index_of_another_version_is_replaced(index: Index, path: Path) -> No
         index.put_card(card(1))
     index.close()
     with sqlite3.connect(path) as database:
-        database.execute("PRAGMA user_version = 2")
+        database.execute("PRAGMA user_version = 1")
     database.close()
     with closing(Index(path)) as again:
         assert again.card(CARDS[1]) is None

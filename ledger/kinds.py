@@ -71,6 +71,8 @@ _APPROVER: Final = _Map(
     {"evidence": _Map({"type": _LINE, "digest": _H32})},
 )
 
+_SIGNED: Final = _Map({**_APPROVER.required, **_APPROVER.optional})
+
 GATES: Final = ("issue", "resolve", "withdraw", "dispatch", "settle")
 
 _BODIES: Final[Mapping[str, _Map]] = {
@@ -137,22 +139,52 @@ _REFUSALS: Final[Mapping[str, tuple[frozenset[str], frozenset[str]]]] = {
     "dispatch": (frozenset(), frozenset({"target"})),
     "settle": (frozenset(), frozenset({"target"})),
 }
-# Reasons that hold only once an approver was named (spec §6.4).
-_NAMED: Final[Mapping[str, frozenset[str]]] = {
-    "resolve": frozenset(
-        {
-            "already_resolved",
-            "expired",
-            "withdrawn",
-            "not_latest",
-            "self_approval",
-            "approver_unverified",
-        }
+# The reasons of each gate, in order (spec §6.4).
+REASONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "issue": (
+        "profile_unknown",
+        "claimed_above_derived",
+        "evidence_below_floor",
+        "manifest_mismatch",
+        "fixed_parameter_supplied",
+        "open_exists",
+        "supersedes_wrong",
+        "attempt_unnamed",
     ),
-    "withdraw": frozenset(
-        {"already_dispatched", "already_resolved", "withdrawn", "not_latest", "expired"}
+    "resolve": (
+        "hash_mismatch",
+        "missing_approver",
+        "already_resolved",
+        "expired",
+        "withdrawn",
+        "not_latest",
+        "self_approval",
+        "approver_unverified",
     ),
+    "withdraw": (
+        "hash_mismatch",
+        "missing_approver",
+        "already_dispatched",
+        "already_resolved",
+        "withdrawn",
+        "not_latest",
+        "expired",
+    ),
+    "dispatch": (
+        "unknown_card",
+        "not_approved",
+        "already_dispatched",
+        "withdrawn",
+        "not_latest",
+        "grant_expired",
+        "mismatch",
+        "policy_denied",
+        "approver_not_authorised",
+        "evidence_below_floor",
+    ),
+    "settle": ("unknown_card", "not_dispatched", "already_settled"),
 }
+_BEFORE_A_NAME: Final = ("hash_mismatch", "missing_approver")
 
 
 def check_event(kind: str, card: bytes | None, body: Any, openings: Mapping[str, bytes]) -> None:
@@ -164,6 +196,10 @@ def check_event(kind: str, card: bytes | None, body: Any, openings: Mapping[str,
     if schema is None:
         raise Malformed("unknown kind")
     _check(body, schema, "")
+    if kind == "configured" and len(body) == 1:
+        raise Malformed("expected at least one of profile and vkey")
+    if kind == "resolved" and body["approver"]["assurance"] == "signed":
+        _check_map(body["approver"], _SIGNED, "/approver")
     if kind == "refused":
         _check_refusal(card, body)
     elif (card is not None) != (kind in _OF_CARDS):
@@ -188,9 +224,7 @@ def bound_openings(kind: str, card: bytes | None, body: Mapping[str, Any]) -> di
     if "profile" in body:
         bound["profile"] = body["profile"]
     if kind == "resolved" and body["approver"]["assurance"] == "signed":
-        evidence = body["approver"].get("evidence")
-        if evidence is not None:
-            bound["signature"] = evidence["digest"]
+        bound["signature"] = body["approver"]["evidence"]["digest"]
     return bound
 
 
@@ -233,6 +267,10 @@ def _check_lines(value: Any, schema: _Lines, place: str) -> None:
 
 def _check_refusal(card: bytes | None, body: Mapping[str, Any]) -> None:
     gate, reason = body["gate"], body["reason"]
+    if reason not in REASONS[gate]:
+        raise Malformed(f"not a reason of the gate {gate}", pointer="/reason")
+    if body["count"] == 0:
+        raise Malformed("expected a count of at least 1", pointer="/count")
     required, allowed = _REFUSALS[gate]
     if gate == "issue":
         if card is None:
@@ -243,7 +281,7 @@ def _check_refusal(card: bytes | None, body: Mapping[str, Any]) -> None:
         required |= {"target"}
     if gate == "dispatch" and reason == "mismatch":
         required |= {"rebuilt"}
-    if reason in _NAMED.get(gate, ()):
+    if gate in ("resolve", "withdraw") and reason not in _BEFORE_A_NAME:
         required |= {"approver"}
     elif reason == "missing_approver":
         allowed -= {"approver"}

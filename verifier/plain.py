@@ -84,8 +84,3 @@ def read(data: bytes) -> Plain | None:
     if not issued_at < not_after <= MAX_TIME or (grant_ttl or 0) > MAX_TIME:
         return None
     return Plain(sha256(task).digest(), issued_at, not_after, grant_ttl)
-
-
-def _fit(texts: list[bytes | None]) -> bool:
-    limits = zip(texts, _MOST, strict=True)
-    return all(text is None or len(text) - 2 <= most for text, most in limits)

@@ -74,7 +74,7 @@ def read_by_verifier(raw: bytes) -> object:
     except (cbor.Truncated, cbor.NotWellFormed):
         return None
     found = parse("log", 0, raw)
-    if found.form or found.limit or found.members:
+    if found.framing or found.form or found.limit or found.members:
         return None
     if not found.known_version:
         openings = cbor2.loads(raw[1:])[1].values()

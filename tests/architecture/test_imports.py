@@ -105,7 +105,7 @@ def homes() -> dict[str, str]:
 
 def test_table_is_read() -> None:
     rows = table()
-    assert next(iter(rows)) == "ledger.errors"
+    assert next(iter(rows)) == "ledger.hidden"
     assert list(rows)[-1] == "verifier.*"
     assert allowed("ledger.jcs", rows) == {"ledger.errors"}
     assert "ledger.gate" in allowed("ledger.writer", rows)

@@ -177,7 +177,9 @@ REASON = {
 @pytest.mark.parametrize("kind", PLAIN_KINDS)
 def test_writer_and_verifier_accept_the_bodies_of_the_cddl(kind: str) -> None:
     card = card_of(kind)
-    for body in maps(file_cddl()[kind]):
+    bodies = [body for body in maps(file_cddl()[kind]) if body.keys() != {"by"}]
+    assert bodies
+    for body in bodies:
         assert (accepted_by_writer(kind, card, body), body) == (True, body)
         assert (accepted_by_verifier(kind, card, body), body) == (True, body)
 

@@ -252,7 +252,7 @@ def rewrites_with_key(world: World) -> list[bytes]:
 def forges_after_head(world: World) -> list[bytes]:
     def forge(fields: list[Any]) -> None:
         fields[SEQ] += 1
-        fields[KIND:] = ["configured", None, {"by": "user:forger"}]
+        fields[KIND:] = ["configured", None, {"by": "user:forger", "vkey": "forged"}]
 
     forged = edited(with_openings(world.log.records[-1], {}), forge)
     return one(relinked([*world.log.records, forged], world.log.secret))

@@ -79,7 +79,7 @@ def test_every_kind_of_the_spec_is_known() -> None:
 @pytest.mark.parametrize("kind", BODIES)
 @pytest.mark.parametrize("full", [True, False])
 def test_body_of_its_kind_is_accepted(kind: str, full: bool) -> None:
-    card, body = event(kind, full=full)
+    card, body = event(kind, full=full or kind == "configured")
     check_event(kind, card, body, {})
 
 
@@ -206,7 +206,9 @@ BAD_REFUSALS = [
     (CARD, refusal("dispatch", "not_approved", of=0, echo=H), "/echo"),
     (None, refusal("settle", "unknown_card"), "/target"),
     (CARD, refusal("settle", "not_dispatched", of=0, channel="c"), "/channel"),
-    (CARD, refusal("settle", "mismatch", of=0, rebuilt=H), "/rebuilt"),
+    (CARD, refusal("settle", "not_dispatched", of=0, rebuilt=H), "/rebuilt"),
+    (CARD, refusal("settle", "mismatch", of=0), "/reason"),
+    (CARD, refusal("settle", "not_dispatched", of=0) | {"count": 0}, "/count"),
 ]
 
 
@@ -293,7 +295,6 @@ NOT_BOUND: list[tuple[str, str, dict[str, Any]]] = [
     ("rebuilt", "dispatched", {"rebuilt": CARD}),
     ("rebuilt", "refused", {}),
     ("signature", "resolved", {"approver": SIGNED | {"assurance": "label"}}),
-    ("signature", "resolved", {"approver": {"id": "a", "assurance": "signed"}}),
     ("other", "issued", {}),
 ]
 
@@ -310,3 +311,14 @@ def test_opening_that_is_not_bound_is_malformed(
 @pytest.mark.parametrize("value", ["text", None, 1, bytes(1_048_577)])
 def test_opening_that_is_not_bytes_within_the_limit_is_malformed(value: Any) -> None:
     assert "1048576" in refuse("issued", CARD, event("issued")[1], envelope=value).reason
+
+
+def test_configured_sets_something() -> None:
+    assert refuse("configured", None, {"by": "b"}).reason == (
+        "expected at least one of profile and vkey"
+    )
+
+
+def test_signed_decision_names_its_evidence() -> None:
+    body = body_of("resolved", {"approver": {"id": "a", "assurance": "signed"}})
+    assert refuse("resolved", CARD, body).pointer == "/approver/evidence"

@@ -1,0 +1,22 @@
+"""A business system that commits an effect once for each effect key, and counts (rules G03, G11)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass
+class Business:
+    """What was asked of it, and what it committed."""
+
+    effects: dict[str, Any] = field(default_factory=dict)
+    got: list[Any] = field(default_factory=list)
+
+    def call(self, effect_key: str, arguments: Any, manner: str) -> None:
+        """Take one call; `manner` says what becomes of it."""
+        if manner == "not_called":
+            return
+        self.got.append(arguments)
+        if manner in ("commits", "answer_lost"):
+            self.effects.setdefault(effect_key, arguments)

@@ -141,8 +141,7 @@ def _standing(turn: Turn, envelope: Envelope, proposal: Proposal) -> IssuedCard 
 
 
 def _issued(turn: Turn, envelope: Envelope, record: Record) -> IssuedCard:
-    card = turn.views.card(envelope.card_hash)
-    return IssuedCard(envelope, record, turn.superseded_by(card) if card else None)
+    return IssuedCard(envelope, record, turn.envelope_of(envelope.supersedes))
 
 
 def _unfounded(turn: Turn, envelope: Envelope) -> str | None:
@@ -156,6 +155,8 @@ def _unfounded(turn: Turn, envelope: Envelope) -> str | None:
 
 def _not_by(turn: Turn, card: Card, approver: Body) -> str | None:
     """Give the reason of spec §8.5 why this approver may not decide about a card."""
+    if card.profile is None and card.named is None:
+        return None
     document = parse(turn.envelope(card)).document
     rules = _rules(turn, card.profile, document)
     return policy.resolve(document, rules, approver["id"], approver["assurance"])

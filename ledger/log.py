@@ -354,11 +354,10 @@ class Turn:
             return text
         raise StoreFailed(f"the envelope of card {card.hash.hex()} was removed from the log")
 
-    def superseded_by(self, card: Card) -> bytes | None:
-        """Give the envelope that a card supersedes, None if none or removed from the log."""
-        superseded = self.record(card.hash, card.seq).body.get("supersedes")
-        earlier = None if superseded is None else self.views.card(superseded)
-        return None if earlier is None else self._envelope(earlier)
+    def envelope_of(self, card_hash: bytes | None) -> bytes | None:
+        """Give the envelope of an issued card, None if there is none or it was removed."""
+        card = None if card_hash is None else self.views.card(card_hash)
+        return None if card is None else self._envelope(card)
 
     def _envelope(self, card: Card) -> bytes | None:
         for record in (self.last_event(card), self.record(card.hash, card.seq)):

@@ -45,6 +45,8 @@ class StepState(StrEnum):
     OUTCOME_UNKNOWN = "outcome_unknown"
 
 
+_ASK_SIZE = 16
+
 DISPATCHED = frozenset((State.DISPATCHED, State.UNKNOWN, State.SETTLED))
 """The states in which the grant of a card is spent."""
 
@@ -56,8 +58,8 @@ class Card:
     `seq` is that of its `issued` record, `last` that of its last event other than `refused`.
     `not_after` and `grant_ttl` are seconds, `resolved_at` milliseconds; `approver` is the id of
     who decided, `response` the digest of what they answered. `state` is without the clock.
-    `profile` is the digest of the chain profile at its issue (spec §8.5); cards that ask for the
-    same call have the same `ask`.
+    `profile` is the digest of the chain profile at its issue, `named` that of the card profile
+    (spec §8.5); cards that ask for the same call have the same `ask`.
     """
 
     hash: bytes
@@ -74,6 +76,7 @@ class Card:
     response: bytes | None = None
     outcome: str | None = None
     profile: bytes | None = None
+    named: bytes | None = None
     ask: bytes | None = None
 
 
@@ -282,6 +285,7 @@ def _card(views: Views, record: Record) -> Card:
 def _issued(views: Fold, record: Record) -> None:
     body, task = record.body, record.body["task"]
     assert record.card is not None  # the shape of an issued record (spec §3.5)
+    named, ask = _asked(record)
     before = views.step(task)
     if before is not None:
         _supersede(views, before.latest)
@@ -295,7 +299,8 @@ def _issued(views: Fold, record: Record) -> None:
             state=State.OPEN,
             last=record.seq,
             profile=views.profile(),
-            ask=_ask(record),
+            named=named,
+            ask=ask,
         ),
     )
     views.put_step(task, Step(record.card, before.dispatched if before else None))
@@ -351,10 +356,16 @@ def _configured(views: Fold, record: Record) -> None:
     views.put_profile(digest, text, record.seq)
 
 
-def _ask(record: Record) -> bytes | None:
-    """Give what is the same for all cards that ask for one call, None without an envelope."""
+def _asked(record: Record) -> tuple[bytes | None, bytes | None]:
+    """Give the profile that an envelope names, and what is the same for all that ask for one call.
+
+    An envelope that is not there, or not well-formed, gives neither.
+    """
     try:
-        action = json.loads(record.openings["envelope"])["action"]
-        return hashlib.sha256(f"{action['args_digest']}{action['tool_name']}".encode()).digest()
-    except (LookupError, TypeError, ValueError, RecursionError):
-        return None
+        document = json.loads(record.openings["envelope"])
+        action, basis = document["action"], document.get("approval_basis")
+        named = None if basis is None else bytes.fromhex(basis["profile"])
+        call = f"{action['args_digest']}{action['tool_name']}"
+        return named, hashlib.sha256(call.encode()).digest()[:_ASK_SIZE]
+    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
+        return None, None

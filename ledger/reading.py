@@ -117,11 +117,12 @@ def _status(turn: Turn, card: Card, now: int) -> CardStatus:
     latest = views.card(step.latest) if step else None
     reset = views.last_reset()
     earlier = views.asked_before(card, now)
+    envelope = parse(turn.envelope(card))
     return CardStatus(
         card=card,
         state=state_at(card, now, reset),
         step_state=step_state(state_at(latest or card, now, reset)),
-        envelope=parse(turn.envelope(card)),
-        replaced=turn.superseded_by(card),
+        envelope=envelope,
+        replaced=turn.envelope_of(envelope.supersedes),
         returned=tuple(Returned(each.hash, state_at(each, now, reset)) for each in earlier),
     )

@@ -21,6 +21,7 @@ UNKNOWN = 32
 SUCCEEDED = 64
 FAILED = 128
 JUDGED = 256  # its envelope was checked
+GOVERNED = 512  # profiles or a floor may ask something of its decision
 SETTLED = UNKNOWN | SUCCEEDED | FAILED
 OUTCOMES = {"unknown": UNKNOWN, "succeeded": SUCCEEDED, "failed": FAILED}
 

@@ -11,6 +11,7 @@ from typing import NoReturn
 
 from verifier.jsonreport import render_json
 from verifier.software import SOFTWARE
+from verifier.spec import EVIDENCE_CLASSES
 from verifier.text import diagnostic, render_text
 from verifier.verify import verify
 
@@ -55,6 +56,20 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--expect-count", type=_count, metavar="N", help="the log holds at least N records"
     )
+    command.add_argument(
+        "--profile",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="profile that cards name, where the log does not hold it",
+    )
+    command.add_argument(
+        "--floor",
+        choices=EVIDENCE_CLASSES,
+        default=EVIDENCE_CLASSES[0],
+        metavar="CLASS",
+        help=f"every approved card reaches this evidence class: {', '.join(EVIDENCE_CLASSES)}",
+    )
     command.add_argument("--format", choices=("text", "json"), default="text")
     loudness = command.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print nothing")
@@ -71,6 +86,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
         options.key,
         expect_head=options.expect_head,
         expect_count=options.expect_count,
+        profile_files=options.profile,
+        floor=options.floor,
     )
     if not options.quiet:
         _print(

@@ -3,71 +3,29 @@
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Callable
 from typing import Any
 
 from verifier import jcs
-from verifier.spec import CARD_FORMAT, MAX_TIME
+from verifier.schema import (
+    array_rule,
+    boolean_rule,
+    hex32_rule,
+    integer_rule,
+    name_rule,
+    object_rule,
+    pointer_rule,
+    text_rule,
+    word_rule,
+)
+from verifier.spec import CARD_FORMAT, EVIDENCE_CLASSES, MAX_TIME
 
 FACTS = ("action", "subject", "preconditions", "approval_basis", "review_manifest")
-
-Rule = Callable[[Any], "str | None"]
-"""Gives None for a value that keeps the rule, else the place below it and what it asks for."""
-
-_POINTER = re.compile(r"(?:/(?:[^~/]|~[01])*)*", re.DOTALL)
-_HEX = frozenset("0123456789abcdef")
-
-
-def is_hex32(value: Any) -> bool:
-    """Say whether a value is 64 lower-case hexadecimal digits (spec §1)."""
-    return type(value) is str and len(value) == 64 and _HEX.issuperset(value)
-
-
-def _hex32(value: Any) -> str | None:
-    return None if is_hex32(value) else ": 64 lower-case hexadecimal digits"
-
-
-def _name(value: Any) -> str | None:
-    if type(value) is str and value:
-        size = len(value)
-        if size <= 256 and (value.isascii() or len(value.encode()) <= 256):
-            return None
-    return ": a name of 1 to 256 bytes"
-
-
-def _text(value: Any) -> str | None:
-    if type(value) is str and (
-        len(value) <= 1024 or (len(value) <= 4096 and len(value.encode()) <= 4096)
-    ):
-        return None
-    return ": a text of at most 4096 bytes"
 
 
 def _reasoning(value: Any) -> str | None:
     if type(value) is str and len(value) <= 2000:
         return None
     return ": a text of at most 2000 code points"
-
-
-def _boolean(value: Any) -> str | None:
-    return None if value is True or value is False else ": true or false"
-
-
-def _integer(least: int, most: int) -> Rule:
-    def rule(value: Any) -> str | None:
-        if type(value) is int and least <= value <= most:
-            return None
-        return f": an integer from {least} to {most}"
-
-    return rule
-
-
-def _word(*words: str) -> Rule:
-    def rule(value: Any) -> str | None:
-        return None if type(value) is str and value in words else f": {' or '.join(words)}"
-
-    return rule
 
 
 def _json(value: Any) -> str | None:
@@ -82,124 +40,76 @@ def _arguments(value: Any) -> str | None:
     return None if type(value) is dict else ": an object"
 
 
-def _pointer(value: Any) -> str | None:
-    if type(value) is str and _POINTER.fullmatch(value):
-        return None
-    return ": a JSON pointer"
-
-
-def _object(required: dict[str, Rule], optional: dict[str, Rule] | None = None) -> Rule:
-    """Make the rule of a closed object."""
-    rules = {**required, **(optional or {})}
-    needed = required.keys()
-
-    def rule(value: Any) -> str | None:
-        if type(value) is not dict:
-            return ": an object"
-        for name, item in value.items():
-            check = rules.get(name)
-            if check is None:
-                return f"/{_escape(name)}: no such member"
-            problem = check(item)
-            if problem is not None:
-                return f"/{_escape(name)}{problem}"
-        if not needed <= value.keys():
-            missing = next(name for name in required if name not in value)
-            return f"/{missing}: a member that must be there"
-        return None
-
-    return rule
-
-
-def _array(item_rule: Rule, least: int, most: int, unique: str | None = None) -> Rule:
-    """Make the rule of an array; `unique` names the member that may not repeat ('' the item)."""
-
-    def rule(value: Any) -> str | None:
-        if type(value) is not list or not least <= len(value) <= most:
-            return f": an array of {least} to {most}"
-        for place, item in enumerate(value):
-            problem = item_rule(item)
-            if problem is not None:
-                return f"/{place}{problem}"
-        if unique is not None:
-            keys = [item[unique] if unique else item for item in value]
-            if len(set(keys)) != len(keys):
-                return ": no item twice"
-        return None
-
-    return rule
-
-
-def _escape(name: str) -> str:
-    return name.replace("~", "~0").replace("/", "~1")
-
-
 def _source(value: Any) -> str | None:
-    return ': a source that is not "model"' if value == "model" else _name(value)
+    return ': a source that is not "model"' if value == "model" else name_rule(value)
 
 
-_ENVELOPE = _object(
+_ENVELOPE = object_rule(
     {
-        "format": _word(CARD_FORMAT),
-        "kind": _name,
-        "task": _object({"id": _name, "step": _name}),
-        "action": _object(
-            {"tool_name": _name, "arguments": _arguments, "args_digest": _hex32},
-            {"capability": _json, "spec_digest": _hex32, "artifact_digest": _hex32},
+        "format": word_rule(CARD_FORMAT),
+        "kind": name_rule,
+        "task": object_rule({"id": name_rule, "step": name_rule}),
+        "action": object_rule(
+            {"tool_name": name_rule, "arguments": _arguments, "args_digest": hex32_rule},
+            {"capability": _json, "spec_digest": hex32_rule, "artifact_digest": hex32_rule},
         ),
         "reasoning": _reasoning,
-        "issued_at": _integer(0, MAX_TIME),
-        "not_after": _integer(0, MAX_TIME),
-        "effect_key": _hex32,
+        "issued_at": integer_rule(0, MAX_TIME),
+        "not_after": integer_rule(0, MAX_TIME),
+        "effect_key": hex32_rule,
     },
     {
-        "subject": _object(
-            {"id": _name, "source": _source}, {"tenant": _name, "delegation": _json}
+        "subject": object_rule(
+            {"id": name_rule, "source": _source}, {"tenant": name_rule, "delegation": _json}
         ),
-        "preconditions": _array(_object({"ref": _name, "version": _name}), 1, 256, "ref"),
-        "approval_basis": _object(
+        "preconditions": array_rule(
+            object_rule({"ref": name_rule, "version": name_rule}), 1, 256, "ref"
+        ),
+        "approval_basis": object_rule(
             {
-                "verdict": _name,
-                "engine": _name,
-                "evidence_class": _word("none", "fired_rules", "selection", "whole_policy"),
-                "profile": _hex32,
-                "rules": _array(_object({"id": _name, "sha256": _hex32}), 0, 1024),
+                "verdict": name_rule,
+                "engine": name_rule,
+                "evidence_class": word_rule(*EVIDENCE_CLASSES),
+                "profile": hex32_rule,
+                "rules": array_rule(object_rule({"id": name_rule, "sha256": hex32_rule}), 0, 1024),
             },
             {
-                "profile_id": _name,
-                "profile_version": _name,
-                "selection": _object(
-                    {"mode": _name, "digest": _hex32, "count": _integer(0, 2**53 - 1)}
+                "profile_id": name_rule,
+                "profile_version": name_rule,
+                "selection": object_rule(
+                    {"mode": name_rule, "digest": hex32_rule, "count": integer_rule(0, 2**53 - 1)}
                 ),
-                "combining": _name,
-                "default": _name,
-                "policy_sha256": _hex32,
+                "combining": name_rule,
+                "default": name_rule,
+                "policy_sha256": hex32_rule,
             },
         ),
-        "policy_version": _name,
-        "review_manifest": _object(
+        "policy_version": name_rule,
+        "review_manifest": object_rule(
             {
-                "schema": _name,
-                "selector": _hex32,
-                "fields": _array(_object({"id": _name, "path": _pointer, "value": _any}), 1, 256),
+                "schema": name_rule,
+                "selector": hex32_rule,
+                "fields": array_rule(
+                    object_rule({"id": name_rule, "path": pointer_rule, "value": _any}), 1, 256
+                ),
             },
-            {"selector_id": _name, "selector_version": _name, "view_digest": _hex32},
+            {"selector_id": name_rule, "selector_version": name_rule, "view_digest": hex32_rule},
         ),
-        "purpose": _text,
-        "impact": _object(
+        "purpose": text_rule,
+        "impact": object_rule(
             {
-                "score": _integer(0, 100),
-                "hard_one_way": _boolean,
-                "rationale": _text,
-                "fired_detectors": _array(_name, 0, 256, ""),
-                "detector_set": _object({"id": _name, "digest": _hex32}),
+                "score": integer_rule(0, 100),
+                "hard_one_way": boolean_rule,
+                "rationale": text_rule,
+                "fired_detectors": array_rule(name_rule, 0, 256, ""),
+                "detector_set": object_rule({"id": name_rule, "digest": hex32_rule}),
             }
         ),
-        "rollback": _object({"procedure": _text, "irreversible": _boolean}),
-        "grant_ttl": _integer(1, MAX_TIME),
-        "supersedes": _hex32,
-        "prior_attempt": _object(
-            {"card_hash": _hex32, "outcome": _word("succeeded", "failed", "unknown")}
+        "rollback": object_rule({"procedure": text_rule, "irreversible": boolean_rule}),
+        "grant_ttl": integer_rule(1, MAX_TIME),
+        "supersedes": hex32_rule,
+        "prior_attempt": object_rule(
+            {"card_hash": hex32_rule, "outcome": word_rule("succeeded", "failed", "unknown")}
         ),
     },
 )
@@ -285,11 +195,3 @@ def terms(envelope: dict[str, Any]) -> dict[str, Any]:
         for name, value in envelope.items()
         if name not in FACTS and name != "effect_key"
     }
-
-
-def needs_policy(envelope: dict[str, Any]) -> str | None:
-    """Name the member of policy evidence (spec §8) that an envelope carries, if any."""
-    for name in ("approval_basis", "review_manifest"):
-        if name in envelope:
-            return name
-    return None

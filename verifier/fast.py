@@ -13,6 +13,7 @@ from verifier import cbor, jcs, plain
 from verifier.cards import (
     APPROVED,
     DISPATCHED,
+    GOVERNED,
     JUDGED,
     RESOLVED,
     Cards,
@@ -100,6 +101,7 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
     bare_begun = hashlib.sha256(b"\x00" + begin + b"\xa0")
     sha256, decode_item, uint = hashlib.sha256, cbor.decode_item, cbor.uint
     buffer, size = frames.buffer, len(frames.buffer)
+    governed = state.governance.in_force is not None or state.floor > 0
     folds = _Folds(state.cards, state.sure_from)
     numbers, digests, bound, kinds = state.cards.numbers, run.digests, run.bound, run.kinds
     seq, prev = run.first_seq, run.prev
@@ -176,8 +178,10 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
                 return True
             number = numbers.get(card)
             if number is None:
-                folded = kind == "issued" and folds.issued(
-                    card, seq, now, buffer[at:at_tag], envelope
+                folded = (
+                    kind == "issued"
+                    and not governed
+                    and folds.issued(card, seq, now, buffer[at:at_tag], envelope)
                 )
             else:
                 body = buffer[at:at_tag]
@@ -275,8 +279,11 @@ class _Folds:
         return True
 
     def _is_sure(self, number: int) -> bool:
-        """Say whether a card's envelope was checked and no unsound record stands after it."""
-        return number >= self.sure_from and bool(self.cards.flags[number] & JUDGED)
+        """Say whether a card's envelope was checked and no unsound record stands after it.
+
+        A decision on a governed card is for the table, as its other events are by their flags.
+        """
+        return number >= self.sure_from and self.cards.flags[number] & (JUDGED | GOVERNED) == JUDGED
 
     def event(self, kind: str, number: int, card: bytes, seq: int, now: int, body: bytes) -> bool:
         """Accept a decision, dispatch or outcome in its time and order."""

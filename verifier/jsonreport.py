@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from verifier.escape import escaped
-from verifier.report import Finding, LogReport, Report
+from verifier.report import Approval, Drift, Finding, LogReport, Property, Report
 from verifier.software import SOFTWARE
 
 SCHEMA = "cardchain-verification/1"
@@ -53,6 +53,7 @@ def _log(log: LogReport) -> dict[str, Any]:
             "contained": counts.contained,
             "contained_dispatched": counts.contained_dispatched,
             "asserted": counts.asserted,
+            "exceptions": {escaped(name): number for name, number in counts.exceptions},
         },
         "rows": [
             {
@@ -66,8 +67,36 @@ def _log(log: LogReport) -> dict[str, Any]:
         ],
         "findings": [_finding(finding) for finding in log.findings],
         "findings_total": log.findings_total,
+        "approvals": [_approval(approval) for approval in log.approvals],
+        "drifts": [_drift(drift) for drift in log.drifts],
         "warnings": [escaped(warning) for warning in log.warnings],
         "not_checked": [escaped(sentence) for sentence in log.not_checked],
+    }
+
+
+def _approval(approval: Approval) -> dict[str, Any]:
+    return {
+        "card": approval.card,
+        "execution_integrity": _property(approval.execution),
+        "decision_provenance": _property(approval.provenance),
+        "presentation_integrity": _property(approval.presentation),
+        "asserted": {name: escaped(value) for name, value in approval.asserted},
+    }
+
+
+def _property(found: Property) -> dict[str, str]:
+    return {"outcome": found.outcome.value, "detail": escaped(found.detail)}
+
+
+def _drift(drift: Drift) -> dict[str, Any]:
+    return {
+        "seq": drift.seq,
+        "card": drift.card,
+        "event": drift.event,
+        "differs": [
+            {"pointer": escaped(pointer), "class": name} for pointer, name in drift.pointers
+        ],
+        "more": drift.more,
     }
 
 

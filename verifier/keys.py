@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from verifier import jcs
-from verifier.envelope import is_hex32
+from verifier.schema import is_hex32
 from verifier.spec import CHAIN_SIZE, KEY_FORMAT, KID_SIZE, MAX_INTEGER
 
 MAX_KEY_FILE = 65_536

@@ -7,15 +7,14 @@ from __future__ import annotations
 
 from collections import Counter
 
-from verifier import checks
+from verifier import checks, notes
 from verifier.cards import JUDGED
 from verifier.checks import Check
 from verifier.checks.completeness import End
-from verifier.checks.refusals import count_key
+from verifier.checks.refusals import count_key, shows_reason
 from verifier.evidence import Evidence
 from verifier.report import Finding, Verdict
 from verifier.shape import BODIES, Problem
-from verifier.spec import ASSERTED
 from verifier.state import Absent, State, bound_bits
 from verifier.tally import Run, Tally
 
@@ -28,6 +27,8 @@ SILENCED_GROUPS = (
     "envelope schema",
     "effect key",
 )
+
+REPORTED_ONCE = ("key_missing", "version", "profile")
 
 # what the fused loop tests itself before it asks the rest of the table about a record
 PROVEN = frozenset(
@@ -73,6 +74,7 @@ class Replay:
         self.tally = Tally()
         self.findings: list[Finding] = []
         self.failed: Counter[str] = Counter()
+        self.blamed: dict[bytes, list[str]] = {}  # cards with findings, and the checks
         self.head = head
         self.head_at: int | None = None
         self.begins_at: int | None = None  # seq of the record that the log begins with
@@ -118,6 +120,8 @@ class Replay:
         if state.expected_seq is None and record.seq is not None:
             self.begins_at = record.seq
             state.disturbed = record.seq != 0
+            if state.disturbed:
+                state.governance.lose(0)
 
     def accept(self, run: Run) -> None:
         """Move on after a run of sound records that the fused loop folded in."""
@@ -156,6 +160,8 @@ class Replay:
         """
         undecided = False
         for check in rows:
+            if check.kinds and record.kind not in check.kinds:
+                continue
             problem = check.function(record, self.state)
             if problem is None:
                 continue
@@ -167,12 +173,14 @@ class Replay:
         return None, undecided
 
     def _is_news(self, check: Check, problem: Problem, record: Evidence) -> bool:
-        """Say whether a problem is reported: each kid and version once (spec §10.3, rule 1).
+        """Say whether a problem is reported: each kid, version and profile once (rule 1).
 
         A card touched by a finding has no further ones of some groups (rule 6).
         """
-        if check.id not in ("key_missing", "version"):
-            return check.group not in SILENCED_GROUPS or record.card not in self.state.touched
+        if check.group in SILENCED_GROUPS and record.card in self.state.touched:
+            return False
+        if check.id not in REPORTED_ONCE:
+            return True
         name = f"{check.id} {problem}"
         known = name in self.state.names
         self.state.names.add(name)
@@ -182,6 +190,8 @@ class Replay:
         """Add a finding of a check; raises TooManyFindings."""
         self.failed[check.id] += 1
         self.findings.append(finding(check, problem, record))
+        if record is not None and record.card is not None:
+            self.blamed.setdefault(record.card, []).append(check.id)
         if len(self.findings) >= MAX_FINDINGS:
             raise TooManyFindings
 
@@ -205,6 +215,7 @@ class Replay:
         state.disturbed = True
         state.sure_from = len(state.cards.flags)
         state.counts.clear()
+        state.governance.lose(state.sure_from)
         if state.absent:
             self.tally.unproven.add(
                 "openings that were absent before an unsound record: a redacted event may be lost"
@@ -256,7 +267,7 @@ class Replay:
         if kind == "redacted":
             self._account(body["seq"], body["openings"])
         elif kind in ("opened", "configured"):
-            state.profile = state.profile or "profile" in body
+            notes.note_profile(record, state, self.tally)
         absent = record.bound.keys() - record.openings.keys()
         if absent:
             state.absent[seq] = Absent(record, absent)
@@ -270,9 +281,13 @@ class Replay:
             self._count_refusal(record)
         elif kind == "issued":
             self._note_step(record)
+        elif kind == "dispatched":
+            notes.note_exception(record, state, self.tally)
         state.cards.fold(kind, record.card, record.seq or 0, record.at or 0, record.body)
         if record.envelope is not None and record.card in state.cards.numbers:
             state.cards.flags[state.cards.numbers[record.card]] |= JUDGED
+        if kind == "issued":
+            notes.note_card(record, state, self.tally)
 
     def _note_step(self, record: Evidence) -> None:
         """Note a step whose beginning may be lost in an unsound record."""
@@ -323,7 +338,9 @@ class Replay:
     def _count_refusal(self, record: Evidence) -> None:
         if record.body["gate"] == "resolve":
             self.tally.contained += 1
-        if record.body["reason"] in ASSERTED:
+        if record.body["reason"] == "mismatch":
+            notes.note_drift(record, self.tally)
+        if not shows_reason(record, self.state):
             self.tally.asserted += 1
 
     def finish(self, end: End) -> None:

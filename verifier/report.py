@@ -7,6 +7,7 @@ Every text in them may be hostile; the renderers escape it (spec §9.2).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import Enum
 
@@ -82,11 +83,51 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
+class Property:
+    """One of the three properties of an approval: how it ended, and why."""
+
+    outcome: Outcome
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What can be said of one approved card (spec §8), named by its hash in hex.
+
+    Execution integrity: what ran is what was approved. Decision provenance: which rules asked, and
+    on what evidence. Presentation integrity: what stood before the approver is what was hashed.
+    `asserted` pairs names with values that nothing in the log shows to be true.
+    """
+
+    card: str
+    execution: Property
+    provenance: Property
+    presentation: Property
+    asserted: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Where a rebuilt envelope differs from its card, recomputed from both (spec §8.6).
+
+    `event` is the kind of the record, `pointers` pairs each pointer with its class. `more` says
+    that there are others.
+    """
+
+    seq: int
+    card: str
+    event: str
+    pointers: tuple[tuple[str, str], ...]
+    more: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """What a log holds (spec §10.4).
 
     `kinds` pairs each kind of event with its number. `contained` counts late or wrong decisions
     that were refused. `asserted` counts refusals that nothing in the log can show to be true.
+    `exceptions` pairs each exception that something was dispatched under with its number.
     """
 
     records: int = 0
@@ -99,6 +140,7 @@ class Counts:
     contained: int = 0
     contained_dispatched: int = 0
     asserted: int = 0
+    exceptions: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +150,8 @@ class LogReport:
     `findings` is cut at a limit so that a ruined log cannot exhaust memory; `findings_total` is
     the true number. `chain`, `kids` and `head` are lower-case hex; `start_at` and `end_at` are
     unix milliseconds. `complete` is true where an expected head or count was found, so that the
-    end of the log was vouched for from outside.
+    end of the log was vouched for from outside. `drifts` are the dispatches, and refusals to
+    dispatch, whose rebuilt envelope differs from the card.
     """
 
     path: str
@@ -129,6 +172,8 @@ class LogReport:
     end_at: int | None = None
     inputs: tuple[Input, ...] = ()
     complete: bool = False
+    approvals: Collection[Approval] = ()
+    drifts: tuple[Drift, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

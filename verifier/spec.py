@@ -5,6 +5,7 @@ from __future__ import annotations
 VERSION = "cardchain/1"  # spec §3.2
 CARD_FORMAT = "cardchain-card/1"  # spec §2.3
 KEY_FORMAT = "cardchain-key/1"  # spec §4.3
+PROFILE_FORMAT = "cardchain-profile/1"  # spec §8.5
 
 HEADER = bytes.fromhex("d1844da201050448")  # spec §3.1: tag 17, array of 4, protected up to kid
 KID_SIZE = 8
@@ -19,6 +20,11 @@ MAX_OPENING = 1_048_576  # spec §3.3
 MAX_RECORD = 5_242_880  # spec §3.3
 MAX_DOCUMENT = 1_048_576  # spec §2.1
 MAX_DEPTH = 64  # spec §2.1
+MAX_PROFILE = 65_536  # spec §8.5
+
+EVIDENCE_CLASSES = ("none", "fired_rules", "selection", "whole_policy")  # spec §8.4, from the least
+ASSURANCES = ("label", "authenticated", "signed")  # spec §3.5, from the least
+BASIS_DRIFT = "basis_drift"  # spec §8.6: the only exception
 
 GATES = ("issue", "resolve", "withdraw", "dispatch", "settle")
 
@@ -69,16 +75,6 @@ REASONS = {
 }
 ASSERTED = frozenset(
     {"profile_unknown", "approver_unverified", "policy_denied", "approver_not_authorised"}
-)
-# spec §6.4: without a profile in force these never hold
-POLICY_REASONS = frozenset(
-    {
-        "claimed_above_derived",
-        "evidence_below_floor",
-        "manifest_mismatch",
-        "fixed_parameter_supplied",
-        "self_approval",
-    }
 )
 
 # spec §9.2, as (first, last) code points

@@ -8,9 +8,11 @@ from collections.abc import Iterable
 
 from verifier.cards import Cards
 from verifier.evidence import Evidence
+from verifier.governance import Governance, Library
 from verifier.keys import Pin, Ring
 from verifier.shape import OPENINGS
 from verifier.spec import NO_PREVIOUS
+from verifier.witness import Witness
 
 
 class Digests:
@@ -85,25 +87,31 @@ class State:
         "counts",
         "digests",
         "disturbed",
+        "excepted",
         "expected_seq",
+        "floor",
         "gap_explained",
         "gaps",
+        "governance",
         "kid",
         "kids",
         "link_explained",
         "names",
         "pins",
         "prev",
-        "profile",
         "ring",
         "sure_from",
         "surplus",
         "touched",
         "unsure_steps",
+        "witnesses",
     )
 
-    def __init__(self, ring: Ring) -> None:
-        """Start before the first record, with the keys at hand."""
+    def __init__(self, ring: Ring, profiles: Library | None = None, floor: int = 0) -> None:
+        """Start before the first record, with the keys and profiles at hand.
+
+        `floor` is the evidence class that the auditor asks for, as its place in EVIDENCE_CLASSES.
+        """
         self.ring = ring
         self.chain: bytes | None = None
         self.expected_seq: int | None = None  # None before the first record
@@ -113,7 +121,10 @@ class State:
         self.at: int | None = None  # None: go on from the time that is found
         self.pins: dict[int, list[Pin]] = {}
         self.cards = Cards()
-        self.profile = False  # opened or configured named one
+        self.governance = Governance(profiles)
+        self.floor = floor
+        self.witnesses: dict[int, Witness] = {}  # of the cards with policy evidence
+        self.excepted: dict[int, bool] = {}  # dispatched under an exception; all at hand to judge
         self.counts: dict[bytes, int] = {}  # of refusals, by gate, reason and subject
         self.digests = Digests()
         self.absent: dict[int, Absent] = {}  # records with openings that are not there, by seq

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from verifier import checks
+from verifier.approvals import Approvals
 from verifier.checks import Check
 from verifier.checks.completeness import End, Expectation
 from verifier.replay import Replay
@@ -74,6 +75,7 @@ def report(path: str, replay: Replay, reading: Reading) -> LogReport:
             contained=tally.contained,
             contained_dispatched=tally.bad_dispatches,
             asserted=tally.asserted,
+            exceptions=tuple(sorted(tally.exceptions.items())),
         ),
         chain=None if state.chain is None else state.chain.hex(),
         kids=tuple(kid.hex() for kid in state.kids),
@@ -84,6 +86,8 @@ def report(path: str, replay: Replay, reading: Reading) -> LogReport:
         end_at=tally.end_at,
         inputs=tuple(reading.inputs),
         complete=_complete(replay, reading.expectation),
+        approvals=Approvals(replay),
+        drifts=tuple(tally.drifts),
     )
 
 
@@ -124,13 +128,30 @@ def _why_not_checked(check: Check, replay: Replay, reading: Reading) -> str:
         return "no key file pins a record"
     if name in _OF_ENVELOPES and not tally.envelopes:
         return "no envelope"
-    if name in ("policy_evidence", "signature"):
+    if name == "signature":
         return "none in the log"
+    if check.group in ("policy evidence", "manifest"):
+        return _why_no_policy(name, replay)
     if check.kinds and not any(tally.kinds[kind] for kind in check.kinds):
         return "no such event"
     if name == "fork":
         return "no other input of this chain"
     return _why_not_expected(name, reading)
+
+
+def _why_no_policy(name: str, replay: Replay) -> str:
+    tally = replay.tally
+    if name == "profile_form":
+        return "" if tally.profiles else "no profile in the log"
+    if name == "claim":
+        return "" if tally.bases else "no approval basis"
+    if name == "manifest":
+        return "" if tally.manifests else "no review manifest"
+    if name == "auditor_floor":
+        return "" if replay.state.floor else "give --floor"
+    if not tally.governed:
+        return "no card under a profile"
+    return "a profile is missing" if replay.failed["profile"] else ""
 
 
 def _why_not_expected(name: str, reading: Reading) -> str:
@@ -163,6 +184,11 @@ def _not_checked(replay: Replay) -> list[str]:
         sentences.append("what a missing or unsound record could explain (spec §10.3)")
     if tally.asserted:
         sentences.append(f"the reasons of {tally.asserted} refusals that only the writer could see")
+    if replay.state.witnesses:
+        sentences.append(
+            "what approval bases and manifests assert: verdicts, engines, labels, "
+            "what their digests stand for, and that a selector is complete"
+        )
     for kind in ("anchored", "pruned"):
         if tally.kinds[kind]:
             sentences.append(f"what the {tally.kinds[kind]} {kind} events say")

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 
+from verifier.report import Drift
 from verifier.shape import CARD_KINDS
 
 
 class Tally:
-    """What a replay counts, for the report (spec §10.4)."""
+    """What a replay counts, for the report (spec §10.4).
+
+    `profiles` are the profiles that came into force, `governed` the cards issued under one.
+    """
 
     __slots__ = (
         "asserted",
         "bad_dispatches",
+        "bases",
         "contained",
         "decisions",
         "decisions_ok",
+        "drifts",
         "end_at",
         "envelopes",
         "envelopes_ok",
+        "exceptions",
         "first_seq",
+        "governed",
         "kinds",
         "last_seq",
+        "manifests",
+        "profiles",
         "records",
         "start_at",
         "unproven",
@@ -34,6 +44,9 @@ class Tally:
         self.envelopes = self.envelopes_ok = 0
         self.decisions = self.decisions_ok = 0
         self.contained = self.asserted = self.bad_dispatches = 0
+        self.profiles = self.governed = self.bases = self.manifests = 0
+        self.exceptions: Counter[str] = Counter()
+        self.drifts: list[Drift] = []
         self.unproven: set[str] = set()  # sentences about what no check could judge
         self.first_seq: int | None = None
         self.last_seq: int | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from verifier.escape import escaped
-from verifier.report import Finding, LogReport, Outcome, Report
+from verifier.report import Finding, LogReport, Outcome, Property, Report
 from verifier.software import SOFTWARE
 
 
@@ -34,6 +34,9 @@ def _log(log: LogReport, verbose: bool) -> Iterator[str]:
     for number, finding in enumerate(log.findings, 1):
         yield f"finding {number} of {log.findings_total}: {finding.check}"
         yield from _finding(finding)
+    yield from _drifts(log)
+    if verbose:
+        yield from _approvals(log)
     if log.findings_total > len(log.findings):
         yield f"findings not listed: {log.findings_total - len(log.findings)}"
     for warning in log.warnings:
@@ -62,6 +65,9 @@ def _evidence(log: LogReport) -> Iterator[str]:
     if log.counts.kinds:
         kinds = ", ".join(f"{escaped(kind)} {number}" for kind, number in log.counts.kinds)
         yield f"events: {kinds}"
+    if log.counts.exceptions:
+        names = ", ".join(f"{escaped(name)} {number}" for name, number in log.counts.exceptions)
+        yield f"exceptions: {names}"
 
 
 def _rows(log: LogReport, verbose: bool) -> Iterator[str]:
@@ -92,6 +98,32 @@ def _finding(finding: Finding) -> Iterator[str]:
     yield f"  found: {escaped(finding.found)}"
     yield f"  cause: {escaped(finding.cause)}"
     yield f"  next: {escaped(finding.next_command)}"
+
+
+def _drifts(log: LogReport) -> Iterator[str]:
+    """Give where what was rebuilt at a dispatch, or at a refused one, differs (spec §8.6)."""
+    for drift in log.drifts:
+        what = "mismatch refused" if drift.event == "refused" else "dispatched under an exception"
+        yield f"{what} at seq {drift.seq}, card {drift.card}:"
+        for pointer, name in drift.pointers:
+            yield f'  differs at "{escaped(pointer)}" ({name})'
+        if drift.more:
+            yield "  differs elsewhere too"
+
+
+def _approvals(log: LogReport) -> Iterator[str]:
+    """Give three lines for each approval, and what is only asserted (spec §8)."""
+    for approval in log.approvals:
+        yield f"approval of {approval.card}"
+        yield f"  execution integrity: {_property(approval.execution)}"
+        yield f"  decision provenance: {_property(approval.provenance)}"
+        yield f"  presentation integrity: {_property(approval.presentation)}"
+        for name, value in approval.asserted:
+            yield f'  asserted: {name} "{escaped(value)}"'
+
+
+def _property(found: Property) -> str:
+    return f"{found.outcome.value}: {escaped(found.detail)}"
 
 
 def _count_lines(report: Report) -> Iterator[str]:

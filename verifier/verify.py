@@ -11,8 +11,10 @@ from verifier.checks.completeness import Expectation
 from verifier.evidence import Evidence
 from verifier.fast import advance
 from verifier.framing import Frames, Lost
+from verifier.governance import Library, load_profiles
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings, finding
 from verifier.report import Finding, LogReport, Outcome, Report
+from verifier.spec import EVIDENCE_CLASSES
 from verifier.state import State
 from verifier.summary import Reading, report, with_finding, with_row
 
@@ -23,6 +25,8 @@ def verify(
     *,
     expect_head: bytes | None = None,
     expect_count: int | None = None,
+    profile_files: Iterable[str] = (),
+    floor: str = EVIDENCE_CLASSES[0],
     extra_keys: Iterable[keys.Key] = (),
     environ: Mapping[str, str] | None = None,
 ) -> Report:
@@ -31,17 +35,22 @@ def verify(
     A path is a file, a ledger directory, a foreign log, or `-` for standard input. It gives a
     report for every input, whatever the bytes, and writes nothing. `extra_keys` are keys that the
     caller holds already. `expect_head` with `expect_count` N is required at seq N - 1.
+    `profile_files` are profiles that cards name; `floor` is the evidence class that every
+    approved card must reach (spec §8.7).
     """
     files = list(key_files)
     ring = keys.load(files, os.environ if environ is None else environ)
     for key in extra_keys:
         ring.add(key)
     expectation = Expectation(expect_head, expect_count)
+    library, unused = load_profiles(profile_files)
+    ring.warnings += unused
+    policy = library, EVIDENCE_CLASSES.index(floor)
     logs: list[LogReport] = []
     digests: list[dict[int, bytes]] = []
     for path in paths:
         if path == "-" or _is_ours(path):
-            log, seen = verify_log(path, ring, expectation, keep_digests=len(paths) > 1)
+            log, seen = verify_log(path, ring, expectation, policy, len(paths) > 1)
         else:
             log, seen = _verify_foreign(path, files, expectation), {}
         logs.append(log)
@@ -68,10 +77,17 @@ def _verify_foreign(path: str, files: list[str], expectation: Expectation) -> Lo
 
 
 def verify_log(
-    path: str, ring: keys.Ring, expectation: Expectation, keep_digests: bool = False
+    path: str,
+    ring: keys.Ring,
+    expectation: Expectation,
+    policy: tuple[Library, int],
+    keep_digests: bool = False,
 ) -> tuple[LogReport, dict[int, bytes]]:
-    """Verify one cardchain log; give its report and, where asked for, its digests by seq."""
-    replay = Replay(State(ring), expectation.head, keep_digests)
+    """Verify one cardchain log; give its report and, where asked for, its digests by seq.
+
+    `policy` holds the profiles at hand and the floor of the auditor.
+    """
+    replay = Replay(State(ring, *policy), expectation.head, keep_digests)
     reading = Reading(expectation=expectation, is_directory=source.is_ledger(path))
     reading.warnings += ring.warnings
     try:

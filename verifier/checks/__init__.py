@@ -7,14 +7,14 @@ A check gives None, or what the spec asks for and what is there.
 
 from __future__ import annotations
 
-from verifier.checks import card, chain, completeness, framing, lifecycle, refusals
+from verifier.checks import card, chain, completeness, framing, policy
+from verifier.checks.event_rows import EVENT_ROWS
 from verifier.checks.row import LOG, LOGS, OPENINGS, RECORD, Check
 from verifier.report import Verdict
 
 __all__ = ["CHECKS", "LOG", "LOGS", "OPENINGS", "RECORD", "Check"]
 
 _CANNOT = Verdict.CANNOT_VERIFY
-_OF_A_CARD = ("resolved", "refused", "withdrawn", "dispatched", "settled")
 
 CHECKS = (
     Check(
@@ -155,157 +155,7 @@ CHECKS = (
         card.check_issued_body,
         kinds=("issued", "refused"),
     ),
-    Check(
-        "opened",
-        "lifecycle",
-        "§6.3",
-        "opened stands at seq 0 and only there",
-        lifecycle.check_opened,
-    ),
-    Check(
-        "issued_once",
-        "lifecycle",
-        "§6.3",
-        "a card is issued once",
-        lifecycle.check_issued_once,
-        kinds=("issued",),
-    ),
-    Check(
-        "supersedes",
-        "lifecycle",
-        "§6.4",
-        "an issued card names the latest card of its step, and no other",
-        lifecycle.check_supersedes,
-        kinds=("issued",),
-    ),
-    Check(
-        "prior_attempt",
-        "lifecycle",
-        "§6.4",
-        "an issued card names the last dispatched card of its step and its outcome",
-        lifecycle.check_prior_attempt,
-        kinds=("issued",),
-    ),
-    Check(
-        "not_issued",
-        "lifecycle",
-        "§6.3",
-        "an event of a card follows its issued record",
-        lifecycle.check_not_issued,
-        kinds=_OF_A_CARD,
-    ),
-    Check(
-        "of",
-        "lifecycle",
-        "§3.5",
-        "of is the last event of the card",
-        lifecycle.check_of,
-        kinds=_OF_A_CARD,
-    ),
-    Check(
-        "echo",
-        "lifecycle",
-        "§6.3",
-        "a decision or withdrawal echoes its card, and was asked about it",
-        lifecycle.check_echo,
-        kinds=("resolved", "withdrawn"),
-    ),
-    Check(
-        "approver",
-        "lifecycle",
-        "§6.3",
-        "who decides or withdraws is named",
-        lifecycle.check_approver,
-        kinds=("resolved", "withdrawn"),
-    ),
-    Check(
-        "decided_once",
-        "lifecycle",
-        "§6.3",
-        "a card is decided once",
-        lifecycle.check_decided_once,
-        kinds=("resolved",),
-    ),
-    Check(
-        "in_time",
-        "lifecycle",
-        "§5, §6.3",
-        "a decision, withdrawal or dispatch falls in its window",
-        lifecycle.check_in_time,
-        kinds=lifecycle.ENDING,
-    ),
-    Check(
-        "withdrawn",
-        "lifecycle",
-        "§6.3",
-        "nothing is decided, withdrawn or dispatched after a withdrawal",
-        lifecycle.check_withdrawn,
-        kinds=lifecycle.ENDING,
-    ),
-    Check(
-        "latest",
-        "lifecycle",
-        "§6.3",
-        "only the latest card of a step is decided, withdrawn or dispatched",
-        lifecycle.check_latest,
-        kinds=lifecycle.ENDING,
-    ),
-    Check(
-        "withdraw_state",
-        "lifecycle",
-        "§6.3",
-        "what is withdrawn is open or an undispatched grant",
-        lifecycle.check_withdraw_state,
-        kinds=("withdrawn",),
-    ),
-    Check(
-        "approved",
-        "lifecycle",
-        "§6.3",
-        "what is dispatched was approved",
-        lifecycle.check_approved,
-        kinds=("dispatched",),
-    ),
-    Check(
-        "dispatched_once",
-        "lifecycle",
-        "§6.3",
-        "a card is dispatched once",
-        lifecycle.check_dispatched_once,
-        kinds=("dispatched",),
-    ),
-    Check(
-        "rebuilt",
-        "lifecycle",
-        "§6.3",
-        "what was rebuilt at dispatch is what was approved",
-        lifecycle.check_rebuilt,
-        kinds=("dispatched",),
-    ),
-    Check(
-        "settled",
-        "lifecycle",
-        "§6.3",
-        "an outcome follows a dispatch, once; unknown may be followed by one real outcome",
-        lifecycle.check_settled,
-        kinds=("settled",),
-    ),
-    Check(
-        "refusal_reason",
-        "refusals true",
-        "§6.4",
-        "the reason of a refusal holds, and no earlier one did",
-        refusals.check_refusal_reason,
-        kinds=("refused",),
-    ),
-    Check(
-        "refusal_count",
-        "refusals true",
-        "§6.4",
-        "the counts of a refusal run 1 to 8, 16, 32, …",
-        refusals.check_refusal_count,
-        kinds=("refused",),
-    ),
+    *EVENT_ROWS,
     Check(
         "recovered",
         "framing",
@@ -331,12 +181,22 @@ CHECKS = (
         scope=OPENINGS,
     ),
     Check(
-        "policy_evidence",
+        "profile",
         "policy evidence",
-        "§8",
-        "evidence of policy is evaluated",
-        card.check_policy_evidence,
+        "§8.5",
+        "every profile that a record needs is at hand",
+        policy.check_profile,
         verdict=_CANNOT,
+        kinds=("issued", "refused"),
+    ),
+    Check(
+        "auditor_floor",
+        "policy evidence",
+        "§8.7",
+        "every approved card reaches the floor that the auditor set",
+        policy.check_auditor_floor,
+        verdict=_CANNOT,
+        kinds=("resolved",),
     ),
     Check(
         "signature",

@@ -126,26 +126,6 @@ def check_recovered(record: Evidence, _state: State) -> Problem | None:
     )
 
 
-def check_policy_evidence(record: Evidence, state: State) -> Problem | None:
-    """Evidence of policy is evaluated (spec §8): version 1 cannot."""
-    if "profile" in record.body:
-        return "a profile that is evaluated", f"profile {record.body['profile'].hex()}"
-    if record.kind == "dispatched":
-        for name in ("exceptions", "policy_outcome"):
-            if name in record.body:
-                return f"{name} that is evaluated", name
-        if record.body["rebuilt"] != record.card:
-            return "a rebuilt that is the card", record.body["rebuilt"].hex()
-        return None
-    if record.kind != "issued" and not (
-        record.kind == "refused" and record.body["gate"] == "issue"
-    ):
-        return None
-    document = record.document()
-    member = None if document is None else envelope.needs_policy(document)
-    return None if member is None else (f"{member} that is evaluated", member)
-
-
 def check_signature(record: Evidence, _state: State) -> Problem | None:
     """Signed decisions are checked (spec §8.3): version 1 cannot."""
     if record.kind != "resolved" or record.body["approver"]["assurance"] != "signed":

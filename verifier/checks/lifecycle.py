@@ -18,9 +18,11 @@ from verifier.cards import (
     UNKNOWN,
     WITHDRAWN,
 )
+from verifier.drift import exception_problem
 from verifier.escape import is_blank
 from verifier.evidence import Evidence
 from verifier.shape import Problem
+from verifier.spec import BASIS_DRIFT
 from verifier.state import State
 
 ENDING = ("resolved", "withdrawn", "dispatched")
@@ -200,13 +202,31 @@ def check_dispatched_once(record: Evidence, state: State) -> Problem | None:
 
 
 def check_rebuilt(record: Evidence, state: State) -> Problem | None:
-    """What was rebuilt at dispatch is what was approved (spec §6.3)."""
-    if _judged(record, state, "dispatched") is None:
+    """What was rebuilt is what was approved, or differs as an exception allows (spec §8.6)."""
+    card = _judged(record, state, "dispatched")
+    if card is None:
         return None
-    found = record.body["rebuilt"]
-    if found == record.card or "exceptions" in record.body:
-        return None
-    return f"rebuilt {_card(record)}", f"rebuilt {found.hex()}"
+    body = record.body
+    found, exceptions = body["rebuilt"], body.get("exceptions")
+    if found == record.card:
+        return (
+            None if exceptions is None else ("no exceptions, as nothing differs", _list(exceptions))
+        )
+    if exceptions is None:
+        return f"rebuilt {_card(record)}", f"rebuilt {found.hex()}"
+    if exceptions != [BASIS_DRIFT]:
+        return f"exceptions of {BASIS_DRIFT} alone", _list(exceptions)
+    if body.get("policy_outcome") != "allow":
+        return "the policy_outcome allow", str(body.get("policy_outcome", "none"))
+    rules = state.governance.of_card(card)
+    if rules.allows_drift is False:
+        return "profiles that allow the basis to drift", "rules that ask for a review"
+    data = record.openings.get("rebuilt")
+    return None if data is None else exception_problem(data, record.document(), rules)
+
+
+def _list(names: list[str]) -> str:
+    return ", ".join(names)
 
 
 def check_settled(record: Evidence, state: State) -> Problem | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from verifier import envelope, jcs
+from verifier import policy
 from verifier.cards import (
     APPROVED,
     DISPATCHED,
@@ -16,9 +16,12 @@ from verifier.cards import (
     WITHDRAWN,
 )
 from verifier.checks.lifecycle import names_attempt
+from verifier.checks.policy import rules_of
+from verifier.drift import rebuilt_problem
 from verifier.evidence import Evidence
+from verifier.profile import Profile
 from verifier.shape import Problem
-from verifier.spec import ASSERTED, GATES, POLICY_REASONS, REASONS
+from verifier.spec import ASSERTED, GATES, REASONS
 from verifier.state import State
 
 Derive = Callable[[Evidence, State], "bool | None"]
@@ -38,7 +41,7 @@ def check_refusal_reason(record: Evidence, state: State) -> Problem | None:
         if earlier == reason:
             if holds is False:
                 return f"{reason} to hold at the gate {gate}", "it does not"
-            return _mismatch_problem(record) if reason == "mismatch" else None
+            return _rebuilt_problem(record) if reason == "mismatch" else None
         if holds:
             return f"the first reason that holds, {earlier}", reason
     return None
@@ -71,17 +74,14 @@ def _hex(card: bytes | None) -> str:
     return "null" if card is None else card.hex()
 
 
+def shows_reason(record: Evidence, state: State) -> bool:
+    """Say whether the log shows the reason of a refusal, which is asserted where it does not."""
+    gate, reason = record.body["gate"], record.body["reason"]
+    return reason not in ASSERTED and _DERIVE[gate, reason](record, state) is not None
+
+
 def _holds(gate: str, reason: str, record: Evidence, state: State) -> bool | None:
-    if reason in ASSERTED:
-        return None
-    if reason in POLICY_REASONS:
-        return None if _policy_in_force(record, state) else False
-    return _DERIVE[gate, reason](record, state)
-
-
-def _policy_in_force(record: Evidence, state: State) -> bool:
-    document = record.document()
-    return state.profile or (document is not None and "approval_basis" in document)
+    return None if reason in ASSERTED else _DERIVE[gate, reason](record, state)
 
 
 def _flag(bits: int) -> Derive:
@@ -157,9 +157,60 @@ def _mismatch(record: Evidence, _state: State) -> bool | None:
     return None if rebuilt is None else rebuilt != record.card
 
 
+def _claimed_above_derived(record: Evidence, _state: State) -> bool | None:
+    document = record.document()
+    return None if document is None else policy.claim_problem(document) is not None
+
+
+def _at_issue(problem: Callable[[dict[str, Any], Profile], Problem | None]) -> Derive:
+    """Make a reason of what breaks the rules: what the known ones allow, a lost one may not."""
+
+    def derive(record: Evidence, state: State) -> bool | None:
+        document = record.document()
+        if document is None:
+            return None
+        rules = state.governance.at_issue(document)
+        if problem(document, rules.profile) is not None:
+            return True
+        return False if rules.complete else None
+
+    return derive
+
+
+def _manifest_mismatch(record: Evidence, state: State) -> bool | None:
+    """A refusal binds no text presented, so it does not show whether a view was another."""
+    holds = _at_issue(policy.manifest_problem)(record, state)
+    manifest = (record.document() or {}).get("review_manifest", {})
+    return None if holds is False and "view_digest" in manifest else holds
+
+
+def _self_approval(record: Evidence, state: State) -> bool | None:
+    approver = record.body.get("approver")
+    rules = rules_of(record, state)
+    if record.card is None or approver is None:
+        return False
+    if rules.complete and not rules.profile.denies_self_approval:
+        return False
+    document = record.document()
+    if document is None:
+        return None
+    if not policy.is_own_card(document, approver["id"]):
+        return False
+    return True if rules.profile.denies_self_approval else None
+
+
+def _dispatch_below_floor(record: Evidence, state: State) -> bool | None:
+    """The refused basis is not in the log; but without an exception it was never held up."""
+    return False if rules_of(record, state).allows_drift is False else None
+
+
 # where a reason stands in a list, every derivable one before it did not hold:
 # so `expired` is asked only of a card that is open or, at withdraw and dispatch, a grant
 _DERIVE: dict[tuple[str, str], Derive] = {
+    ("issue", "claimed_above_derived"): _claimed_above_derived,
+    ("issue", "evidence_below_floor"): _at_issue(policy.floor_problem),
+    ("issue", "manifest_mismatch"): _manifest_mismatch,
+    ("issue", "fixed_parameter_supplied"): _at_issue(policy.fixed_parameter_problem),
     ("issue", "open_exists"): _open_exists,
     ("issue", "supersedes_wrong"): _supersedes_wrong,
     ("issue", "attempt_unnamed"): _attempt_unnamed,
@@ -169,6 +220,7 @@ _DERIVE: dict[tuple[str, str], Derive] = {
     ("resolve", "expired"): _late,
     ("resolve", "withdrawn"): _flag(WITHDRAWN),
     ("resolve", "not_latest"): _flag(NOT_LATEST),
+    ("resolve", "self_approval"): _self_approval,
     ("withdraw", "hash_mismatch"): _hash_mismatch,
     ("withdraw", "missing_approver"): _missing_approver,
     ("withdraw", "already_dispatched"): _flag(DISPATCHED),
@@ -183,36 +235,17 @@ _DERIVE: dict[tuple[str, str], Derive] = {
     ("dispatch", "not_latest"): _flag(NOT_LATEST),
     ("dispatch", "grant_expired"): _late,
     ("dispatch", "mismatch"): _mismatch,
+    ("dispatch", "evidence_below_floor"): _dispatch_below_floor,
     ("settle", "unknown_card"): _unknown_card,
     ("settle", "not_dispatched"): _not(DISPATCHED),
     ("settle", "already_settled"): _flag(SETTLED),
 }
 
 
-def _mismatch_problem(record: Evidence) -> Problem | None:
-    """Hold the rebuilt envelope against the card: well-formed, and other facts only."""
+def _rebuilt_problem(record: Evidence) -> Problem | None:
+    """Hold the rebuilt envelope of a mismatch against the card, where both are there."""
     data = record.openings.get("rebuilt")
-    if data is None:
-        return None
-    try:
-        rebuilt: Any = jcs.judged(data)
-    except jcs.JsonRefused as error:
-        return "a rebuilt envelope in canonical form", error.problem
-    problem = envelope.schema_problem(rebuilt)
-    if problem is not None:
-        return "a rebuilt envelope of the schema", f"not {problem}"
-    if envelope.args_digest(rebuilt) != rebuilt["action"]["args_digest"]:
-        return "a rebuilt envelope with its args_digest", "another"
-    if envelope.effect_key(rebuilt) != rebuilt["effect_key"]:
-        return "a rebuilt envelope with its effect_key", "another"
-    document = record.document()
-    if document is None:
-        return None
-    old, new = envelope.terms(document), envelope.terms(rebuilt)
-    if old == new:
-        return None
-    names = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
-    return "a rebuilt envelope with the terms of the card", f"another {', '.join(names)}"
+    return None if data is None else rebuilt_problem(data, record.document())
 
 
 def check_refusal_count(record: Evidence, state: State) -> Problem | None:

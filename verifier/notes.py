@@ -1,0 +1,70 @@
+"""What a replay notes of policy evidence as it folds records in (spec §8).
+
+Nothing here checks anything; the notes are for the checks of later records and for the report.
+"""
+
+from __future__ import annotations
+
+from verifier.cards import GOVERNED
+from verifier.drift import drift, read_rebuilt
+from verifier.evidence import Evidence
+from verifier.profile import NO_RULES
+from verifier.state import State
+from verifier.tally import Tally
+from verifier.witness import witness
+
+MAX_DRIFTS = 1000
+
+
+def note_profile(record: Evidence, state: State, tally: Tally) -> None:
+    """Note the chain profile that an opened or configured brings into force."""
+    digest = record.body.get("profile")
+    if digest is not None:
+        tally.profiles += 1
+        data = record.openings.get("profile")
+        state.governance.configure(digest, data, len(state.cards.flags))
+
+
+def note_card(record: Evidence, state: State, tally: Tally) -> None:
+    """Note what a card that was just issued shows of the policy behind it."""
+    number = len(state.cards.flags) - 1
+    if state.cards.numbers.get(record.card or b"") != number:
+        return  # it was issued before
+    document = record.document()
+    shown = witness(document, record.bound.get("presented"))
+    if shown is not None:
+        state.witnesses[number] = shown
+        tally.bases += shown.evidence_class is not None
+        tally.manifests += shown.fields > 0
+    state.governance.issue(number, document)
+    rules = state.governance.of_card(number)
+    if rules.profile != NO_RULES or not rules.complete:
+        tally.governed += 1
+        state.cards.flags[number] |= GOVERNED
+    if state.floor:
+        state.cards.flags[number] |= GOVERNED
+
+
+def note_exception(record: Evidence, state: State, tally: Tally) -> None:
+    """Note the exceptions of a dispatch, and where the rebuilt envelope differs."""
+    number = state.cards.numbers.get(record.card or b"")
+    if number is not None and "exceptions" in record.body:
+        tally.exceptions.update(set(record.body["exceptions"]))
+        whole = "rebuilt" in record.openings and record.envelope is not None
+        state.excepted[number] = whole
+    note_drift(record, tally)
+
+
+def note_drift(record: Evidence, tally: Tally) -> None:
+    """Note where a rebuilt envelope differs from the card (spec §8.6)."""
+    data = record.openings.get("rebuilt")
+    if data is None or record.card is None or record.seq is None:
+        return
+    document, rebuilt = record.document(), read_rebuilt(data)
+    if document is None or rebuilt is None:
+        return
+    if len(tally.drifts) < MAX_DRIFTS:
+        found = drift(record.seq, record.card, record.kind or "", document, rebuilt)
+        tally.drifts.append(found)
+    else:
+        tally.unproven.add(f"where more than {MAX_DRIFTS} rebuilt envelopes differ")

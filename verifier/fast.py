@@ -62,7 +62,7 @@ def advance(frames: Frames, replay: Replay) -> bool:
     record breaks a rule that this loop tests, so that the table has to find which.
     """
     state = replay.state
-    if state.chain is None or state.kid is None or state.at is None or state.pins:
+    if state.chain is None or state.kid is None or state.at is None:
         return False
     hmac = state.ring.hmac(state.chain, state.kid)
     if hmac is None or frames.begins_segment or state.link_explained or state.gap_explained:
@@ -104,12 +104,12 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
     governed = state.governance.in_force is not None or state.floor > 0
     folds = _Folds(state.cards, state.sure_from)
     numbers, digests, bound, kinds = state.cards.numbers, run.digests, run.bound, run.kinds
-    seq, prev = run.first_seq, run.prev
+    pins, seq, prev = state.pins, run.first_seq, run.prev
 
     while True:
         pos = frames.pos
         at_payload = pos + PROTECTED_END
-        if buffer[pos:at_payload] != begin:
+        if buffer[pos:at_payload] != begin or seq in pins:
             return False
         # the openings: an envelope alone, or any map
         openings = None

@@ -130,7 +130,11 @@ class Examples:
 
 def fixed(line: str) -> str:
     """Give a line with the kinds of its varying parts in their place."""
-    return TOKEN.sub(lambda match: f"<{match.lastgroup} {len(match[0])}>", line)
+    return TOKEN.sub(_placeholder, line)
+
+
+def _placeholder(match: re.Match[str]) -> str:
+    return f"<HEX {len(match[0])}>" if match.lastgroup == "HEX" else f"<{match.lastgroup}>"
 
 
 @pytest.fixture

@@ -144,3 +144,25 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "index.sqlite").mkdir()
     with pytest.raises(StoreFailed):
         Index(tmp_path / "index.sqlite")
+
+
+def test_the_newest_profile_is_in_force_and_no_bytes_are_forgotten(index: Index) -> None:
+    assert index.profile() is None
+    assert index.profile_bytes(CARDS[1]) is None
+    with index.transaction():
+        index.put_profile(CARDS[1], b"one", 0)
+        index.put_profile(CARDS[2], None, 3)
+    assert index.profile() == CARDS[2]
+    assert index.profile_bytes(CARDS[2]) is None
+    with index.transaction():
+        index.put_profile(CARDS[1], None, 5)
+    assert index.profile() == CARDS[1]
+    assert index.profile_bytes(CARDS[1]) == b"one"
+
+
+def test_grants_are_given_in_the_order_of_issue(index: Index) -> None:
+    with index.transaction():
+        index.put_card(card(3, State.APPROVED))
+        index.put_card(card(1, State.APPROVED))
+        index.put_card(card(2))
+    assert index.granted_cards() == [card(1, State.APPROVED), card(3, State.APPROVED)]

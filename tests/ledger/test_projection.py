@@ -29,7 +29,14 @@ from ledger.store.contract import Position, Stored
 A, B, TASK = b"a" * 32, b"b" * 32, b"t" * 32
 
 
-def record(seq: int, kind: str, card: bytes | None, at: int = 1_000, **body: object) -> Record:
+def record(
+    seq: int,
+    kind: str,
+    card: bytes | None,
+    at: int = 1_000,
+    openings: dict[str, bytes] | None = None,
+    **body: object,
+) -> Record:
     """A record with the members that the fold looks at; the bytes are of no matter to it."""
     nothing = b""
     return Record(
@@ -43,7 +50,7 @@ def record(seq: int, kind: str, card: bytes | None, at: int = 1_000, **body: obj
         kind=kind,
         card=card,
         body=body,
-        openings={},
+        openings={} if openings is None else openings,
         digest=bytes(32),
         bare=nothing,
     )
@@ -223,3 +230,61 @@ def test_the_index_holds_what_memory_holds(tmp_path: Path) -> None:
             for flood, count in memory.floods.items():
                 assert index.refusals(flood) == count
     index.close()
+
+
+PROFILE = (
+    b'{"assurance":"label","basis_drift":"review","critical":[],"fixed_parameters":[],'
+    b'"format":"cardchain-profile/1","grant_ttl":"optional","minimum":"none","required":[],'
+    b'"self_approval":"allow"}'
+)
+
+
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_card_keeps_the_profile_that_was_in_force_at_its_issue(
+    tmp_path: Path, on_disk: bool
+) -> None:
+    views = Index(tmp_path / "index.sqlite") if on_disk else Memory()
+    one, two = b"1" * 32, b"2" * 32
+    fold(views, record(0, "opened", None, openings={"profile": PROFILE}, profile=one))
+    fold(views, issued(1, A))
+    fold(views, record(2, "configured", None, vkey="k", by="user:operator-1"))
+    fold(views, record(3, "configured", None, profile=two, by="user:operator-1"))
+    fold(views, issued(4, B, supersedes=A))
+    found = [views.card(card) for card in (A, B)]
+    assert [card.profile for card in found if card] == [one, two]
+    assert views.profile() == two
+    assert (views.profile_bytes(one), views.profile_bytes(two)) == (PROFILE, None)
+
+
+def test_a_profile_that_is_none_is_malformed() -> None:
+    opened = record(0, "opened", None, openings={"profile": PROFILE + b" "}, profile=b"1" * 32)
+    with pytest.raises(Malformed, match="profile"):
+        fold(Memory(), opened)
+
+
+@pytest.mark.parametrize(
+    ("envelope", "named", "asks"),
+    [
+        (b'{"action":{"args_digest":"aa","tool_name":"t"}}', None, True),
+        (
+            b'{"action":{"args_digest":"aa","tool_name":"t"},"approval_basis":{"profile":"0f"}}',
+            b"\x0f",
+            True,
+        ),
+        (b'{"action":{"args_digest":"aa","tool_name":"\\ud800"}}', None, False),
+        (b'{"action":{"args_digest":"aa"}}', None, False),
+        (b'{"action":[]}', None, False),
+        (b"[]", None, False),
+        (b"[" * 100_000, None, False),
+        (b"\xff", None, False),
+        (None, None, False),
+    ],
+)
+def test_what_a_card_asks_for_is_read_from_any_envelope(
+    envelope: bytes | None, named: bytes | None, asks: bool
+) -> None:
+    views = Memory()
+    openings = {} if envelope is None else {"envelope": envelope}
+    fold(views, record(1, "issued", A, openings=openings, task=TASK, not_after=100))
+    found = views.cards[A]
+    assert (found.named, found.ask is not None) == (named, asks)

@@ -1,4 +1,4 @@
-"""A business system that commits an effect once for each effect key, and counts (rules G03, G11)."""
+"""A business system that commits an effect once for each effect key, and counts."""
 
 from __future__ import annotations
 

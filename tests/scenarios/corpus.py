@@ -93,9 +93,7 @@ def filled(
 
 
 def _parent(document: Any, pointer: str) -> tuple[Any, str]:
-    *path, name = [
-        step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]
-    ]
+    *path, name = [step.replace("~1", "/").replace("~0", "~") for step in pointer.split("/")[1:]]
     for step in path:
         document = document[int(step) if isinstance(document, list) else step]
     return document, name

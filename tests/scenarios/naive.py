@@ -414,7 +414,9 @@ class Naive:
             except Refusal as refusal:
                 return self.refused("resolve", self.labels.get(label), refusal)
             echoed = self.identity(echo or "")
-            return Answer("accepted", record=self.append("resolved", card=card, echo=echoed, **said))
+            return Answer(
+                "accepted", record=self.append("resolved", card=card, echo=echoed, **said)
+            )
 
         return self.answered(act)
 

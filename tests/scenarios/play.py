@@ -28,9 +28,7 @@ class Clock:
 class Play:
     """One run of a scenario. `run` raises AssertionError with the step that went otherwise."""
 
-    def __init__(
-        self, scenario: Document, make: Callable[[Clock, Document], Driver]
-    ) -> None:
+    def __init__(self, scenario: Document, make: Callable[[Clock, Document], Driver]) -> None:
         self.given = scenario["given"]
         self.when = scenario["when"]
         self.then = scenario["then"]
@@ -79,13 +77,9 @@ class Play:
         response: Any = None,
         **echo: str | None,
     ) -> Answer:
-        return self.driver.resolve(
-            card, echo.get("echo", card), decision, by, assurance, response
-        )
+        return self.driver.resolve(card, echo.get("echo", card), decision, by, assurance, response)
 
-    def do_withdraw(
-        self, card: str, by: str | None, reason: str, **echo: str | None
-    ) -> Answer:
+    def do_withdraw(self, card: str, by: str | None, reason: str, **echo: str | None) -> Answer:
         return self.driver.withdraw(card, echo.get("echo", card), by, reason)
 
     def do_dispatch(

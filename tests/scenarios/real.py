@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import corpus
-import verifier
 from driver import Answer, Document
+
+import verifier
 from ledger import Facts, Ledger, LedgerError, Opening, Proposal, ProposalInvalid, Refused
 
 FOLLOW = ("/action/args_digest", "/effect_key")

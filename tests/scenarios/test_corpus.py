@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "conformance.md"
 SPEC = (ROOT / "docs" / "spec.md").read_text("utf-8")
 SCENARIOS = {path.stem: corpus.load(path) for path in corpus.PATHS}
+VALIDATOR = jsonschema.Draft202012Validator(json.loads(corpus.SCHEMA.read_text("utf-8")))
 MUST_BE_COVERED = [
     *(f"F{number:02}" for number in range(1, 24)),
     *(f"G{number:02}" for number in range(1, 13)),
@@ -111,9 +112,11 @@ def labels_in(value: Any) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_a_scenario_fits_the_schema(name: str) -> None:
-    schema = json.loads(corpus.SCHEMA.read_text("utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(SCENARIOS[name])
+    VALIDATOR.validate(SCENARIOS[name])
+
+
+def test_the_schema_is_one() -> None:
+    VALIDATOR.check_schema(VALIDATOR.schema)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -226,6 +229,7 @@ def test_every_expectation_is_looked_at(name: str) -> None:
             else:
                 assert member == "after"
                 continue
+            changed["when"] = changed["when"][: entry["after"]]
             with pytest.raises((AssertionError, KeyError)):
                 Play(changed, Naive).run()
 
@@ -303,9 +307,11 @@ def test_the_page_says_what_every_rule_is() -> None:
 
 
 def test_the_page_names_every_step_and_every_expectation() -> None:
-    schema = json.loads(corpus.SCHEMA.read_text("utf-8"))
+    schema = VALIDATOR.schema
     named = set(re.findall(r"^\| `(\w+)` \|", PAGE.read_text("utf-8"), re.M))
     defined = schema["$defs"]
-    steps = [defined.get(each.get("$ref", "").split("/")[-1], each) for each in defined["step"]["oneOf"]]
+    steps = [
+        defined.get(each.get("$ref", "").split("/")[-1], each) for each in defined["step"]["oneOf"]
+    ]
     assert {step["properties"]["do"]["const"] for step in steps} <= named
     assert {*schema["$defs"]["then"]["properties"]} - {"after"} <= named

@@ -8,15 +8,43 @@ three calls around a gated tool call.
 
 from __future__ import annotations
 
-from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
-from ledger.codec import Record
-from ledger.envelope import Envelope
-from ledger.errors import LedgerError, ProposalInvalid, Refused
-from ledger.guard import Effect, EffectFailed
-from ledger.projection import Card, State
-from ledger.proposal import Facts, Proposal
-from ledger.render import render_card_text, render_changes
-from ledger.writer import Ledger
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
+    from ledger.codec import Record
+    from ledger.envelope import Envelope
+    from ledger.errors import LedgerError, ProposalInvalid, Refused
+    from ledger.guard import Effect, EffectFailed
+    from ledger.projection import Card, State
+    from ledger.proposal import Facts, Proposal
+    from ledger.render import render_card_text, render_changes
+    from ledger.writer import Ledger
+
+_MODULES = {
+    "Card": "projection",
+    "CardStatus": "answers",
+    "Effect": "guard",
+    "EffectFailed": "guard",
+    "Envelope": "envelope",
+    "Evidence": "answers",
+    "Exported": "answers",
+    "Facts": "proposal",
+    "IssuedCard": "answers",
+    "Ledger": "writer",
+    "LedgerError": "errors",
+    "Opening": "answers",
+    "Proposal": "proposal",
+    "ProposalInvalid": "errors",
+    "Record": "codec",
+    "Refused": "errors",
+    "State": "projection",
+    "Status": "answers",
+    "Ticket": "answers",
+    "render_card_text": "render",
+    "render_changes": "render",
+}
 
 __all__ = [
     "Card",
@@ -41,3 +69,11 @@ __all__ = [
     "render_card_text",
     "render_changes",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first asked for, so that `cardchain --help` is fast."""
+    if name not in _MODULES:
+        raise AttributeError(f"module 'ledger' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(f"ledger.{_MODULES[name]}"), name)
+    return value

@@ -6,7 +6,6 @@ import ast
 import hashlib
 import importlib
 import re
-import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -89,23 +88,6 @@ def test_help_is_a_result(empty_host: SimpleNamespace) -> None:
     done = empty_host.ok("--help")
     assert re.findall(r"^ +(\d)  ", done.out, re.M) == ["0", "1", "2", "3"]
     assert set(names()) <= set(re.findall(r"^  ([\w-]+)  +\w", done.out, re.M))
-
-
-def test_help_is_fast(empty_host: SimpleNamespace) -> None:
-    """At most 12 times what the interpreter needs to start and do nothing."""
-
-    def cost(*arguments: str) -> float:
-        """Seconds of the processor, which other processes do not change."""
-        costs = []
-        for _ in range(5):
-            before = resource.getrusage(resource.RUSAGE_CHILDREN)
-            subprocess.run(arguments, stdout=subprocess.DEVNULL, check=True)
-            after = resource.getrusage(resource.RUSAGE_CHILDREN)
-            costs.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-        return min(costs)
-
-    script = str(Path(sys.executable).parent / "cardchain")
-    assert cost(script, "--help") <= 12 * cost(sys.executable, "-c", "pass")
 
 
 def test_the_version_is_that_of_the_distribution(empty_host: SimpleNamespace) -> None:

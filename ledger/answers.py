@@ -176,5 +176,10 @@ class Exported:
 
 def text_of(envelope: Envelope, replaced: bytes | None) -> str:
     """Give what stands before an approver: what changed since the card it supersedes, then all."""
-    changes = "" if replaced is None else render_changes(parse(replaced), envelope) + "\n"
-    return changes + render_card_text(envelope)
+    text = render_card_text(envelope)
+    if envelope.supersedes is None:
+        return text
+    if replaced is None:
+        gone = f"changes since card {envelope.supersedes.hex()}: not shown, it is not in the log"
+        return f"{gone}\n\n{text}"
+    return f"{render_changes(parse(replaced), envelope)}\n{text}"

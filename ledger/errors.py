@@ -141,12 +141,8 @@ class Refused(LedgerError):
         `pointers` are the places where a rebuilt envelope differs from its card, `drift` the
         classes of spec §8.6 that these belong to.
         """
-        classes = f" ({', '.join(drift)})" if drift else ""
-        places = f" at {', '.join(map(shown, pointers[:_NAMED]))}" if pointers else ""
-        if len(pointers) > _NAMED:
-            places += f" and {len(pointers) - _NAMED} more"
         told = f", seq {record.seq}" if record else f", not recorded again (count {count})"
-        super().__init__(f"refused at {gate}: {reason}{classes}{places}{told}")
+        super().__init__(f"refused at {gate}: {reason}{places(pointers, drift)}{told}")
         self.gate = gate
         self.reason = reason
         self.count = count
@@ -280,6 +276,14 @@ class NoStateDirectory(LedgerError):
         """Take why none is usable."""
         super().__init__(f"no usable state directory: {shown(reason)}")
         self.reason = reason
+
+
+def places(pointers: tuple[str, ...], drift: tuple[str, ...]) -> str:
+    """Give the classes and the first places of a mismatch in words, safe to print."""
+    classes = f" ({', '.join(drift)})" if drift else ""
+    named = f" at {', '.join(map(shown, pointers[:_NAMED]))}" if pointers else ""
+    more = f" and {len(pointers) - _NAMED} more" if len(pointers) > _NAMED else ""
+    return classes + named + more
 
 
 def _at(pointer: str) -> str:

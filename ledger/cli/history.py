@@ -24,8 +24,10 @@ from ledger.cli.output import (
 )
 from ledger.cli.parameters import card_prefix, on_ledger, rule_hash
 from ledger.codec import Record
-from ledger.envelope import differences, parse
+from ledger.envelope import differences, differing_pointers, parse
+from ledger.errors import places
 from ledger.kinds import KINDS
+from ledger.policy import drift_classes
 from ledger.render import render_changes
 from ledger.writer import Ledger
 
@@ -82,7 +84,7 @@ def _detail(record: Record) -> str:
         case "resolved":
             return f"{body['decision']} by {quoted(body['approver']['id'])}"
         case "refused":
-            return f"{body['gate']}: {body['reason']} (count {body['count']})"
+            return f"{body['gate']}: {body['reason']}{_places(record)} (count {body['count']})"
         case "withdrawn" | "clock_reset":
             return f"{body['reason']} by {quoted(body['by'])}"
         case "settled":
@@ -95,6 +97,15 @@ def _detail(record: Record) -> str:
             return ", ".join(map(quoted, body.get("exceptions", ())))
         case _:
             return ""
+
+
+def _places(record: Record) -> str:
+    """Say where the envelope that was rebuilt differs from the card, where it was kept."""
+    card, rebuilt = (record.openings.get(name) for name in ("envelope", "rebuilt"))
+    if card is None or rebuilt is None:
+        return ""
+    pointers = differing_pointers(parse(card), parse(rebuilt))
+    return places(pointers, drift_classes(pointers))
 
 
 def _asked(document: dict[str, Any]) -> str:

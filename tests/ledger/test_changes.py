@@ -73,6 +73,16 @@ def test_an_approver_sees_what_changed_and_then_all_of_the_card(
     assert old.text == ledger.card(old).text == render_card_text(old.envelope)
 
 
+def test_a_superseded_card_that_is_gone_is_said_to_be(ledger: Ledger, proposal: Propose) -> None:
+    old = ledger.issue(proposal())
+    new = ledger.issue(proposal(purpose="x").superseding(old))
+    alone = IssuedCard(new.envelope, new.record)
+    assert alone.text == (
+        f"changes since card {old.hash}: not shown, it is not in the log\n\n"
+        + render_card_text(new.envelope)
+    )
+
+
 # Affected by a rule
 
 

@@ -26,7 +26,10 @@ WEAK: dict[str, Any] = {
     "basis_drift": "allow_if_allowed",
 }
 RULE: dict[str, Any] = {"id": "refunds-over-100", "sha256": "01" * 32}
-CALL: dict[str, Any] = {"tool_name": "refund.create", "arguments": {"order": "SO-1001", "amount": "199.00"}}
+CALL: dict[str, Any] = {
+    "tool_name": "refund.create",
+    "arguments": {"order": "SO-1001", "amount": "199.00"},
+}
 
 
 def profile(**rules: Any) -> bytes:

@@ -128,6 +128,8 @@ def test_a_mismatch_names_the_classes_of_drift(host: SimpleNamespace) -> None:
     assert (done.status, done.out) == (5, "")
     assert "mismatch (subject and authority) at /subject/id, seq 3" in done.err
     assert "\x1b" not in done.err
+    told = host.ok("show", "approvals", card).out.splitlines()[-1]
+    assert told.endswith("dispatch: mismatch (subject and authority) at /subject/id (count 1)")
 
 
 def test_what_policy_says_now_is_passed_on(host: SimpleNamespace) -> None:

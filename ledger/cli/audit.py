@@ -9,6 +9,8 @@ import gzip
 import os
 import sys
 import zlib
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
@@ -19,7 +21,10 @@ from ledger.cli.parameters import chain_digest, json_option, key_option
 from ledger.codec import MAX_RECORD, decode, next_length
 from ledger.errors import LedgerError
 from ledger.head import Head, HeadFile
+from ledger.schema import EVIDENCE_CLASSES
 from verifier import LogReport, Report, render_json, render_text, verify
+
+Verify = Callable[..., Report]
 
 _UNREADABLE: Final = (OSError, ValueError, EOFError, zlib.error, LedgerError)
 
@@ -38,12 +43,28 @@ def audit() -> None:
 @click.option(
     "--expect-count", metavar="N", type=click.IntRange(1), help="The log holds at least N records."
 )
+@click.option(
+    "--profile",
+    "profiles",
+    metavar="FILE",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    help="A profile that cards name, where the log does not hold it.",
+)
+@click.option(
+    "--floor",
+    type=click.Choice(EVIDENCE_CLASSES),
+    default=EVIDENCE_CLASSES[0],
+    help="Every approved card reaches this evidence class.",
+)
 @json_option
 def audit_verify(
     paths: tuple[str, ...],
     keys: tuple[Path, ...],
     expect_head: bytes | None,
     expect_count: int | None,
+    profiles: tuple[Path, ...],
+    floor: str,
     json_: bool,
 ) -> None:
     """Verify files, ledger directories and foreign logs; the last line is the verdict.
@@ -51,32 +72,38 @@ def audit_verify(
     The keys of this host are used too, and a ledger directory must hold the last record
     that this host has answered for.
     """
-    report = _verified(paths, [*map(str, keys), *_key_folders()], expect_head, expect_count)
+    check = partial(
+        verify,
+        key_files=[*map(str, keys), *_key_folders()],
+        profile_files=[*map(str, profiles)],
+        floor=floor,
+    )
+    report = _verified(paths, check, expect_head, expect_count)
     put_bytes((render_json(report) if json_ else render_text(report)).encode())
     sys.exit(report.verdict.exit_code)
 
 
 def _verified(
-    paths: tuple[str, ...], keys: list[str], head: bytes | None, count: int | None
+    paths: tuple[str, ...], check: Verify, head: bytes | None, count: int | None
 ) -> Report:
     """Verify all logs together, and each ledger once more against the memory of this host."""
     remembered = [_remembered(path) for path in paths]  # first: a ledger may grow meanwhile
     if len(paths) == 1 and remembered[0] and head is None and count is None:
-        return _against(remembered[0], paths[0], keys)
-    report = verify(paths, keys, expect_head=head, expect_count=count)
+        return _against(remembered[0], paths[0], check)
+    report = check(paths, expect_head=head, expect_count=count)
     pairs = zip(report.logs, remembered, strict=True)
-    return Report(tuple(_held(log, memory, keys) for log, memory in pairs))
+    return Report(tuple(_held(log, memory, check) for log, memory in pairs))
 
 
-def _against(head: Head, path: str, keys: list[str]) -> Report:
-    return verify([path], keys, expect_head=head.digest)  # the digest covers the seq
+def _against(head: Head, path: str, check: Verify) -> Report:
+    return check([path], expect_head=head.digest)  # the digest covers the seq
 
 
-def _held(log: LogReport, head: Head | None, keys: list[str]) -> LogReport:
+def _held(log: LogReport, head: Head | None, check: Verify) -> LogReport:
     """Give the report of a ledger with what its verdict becomes if it lacks `head`."""
     if head is None:
         return log
-    (other,) = _against(head, log.path, keys).logs
+    (other,) = _against(head, log.path, check).logs
     return other if log.verdict.worse(other.verdict) is not log.verdict else log
 
 

@@ -90,11 +90,10 @@ def rules_of(record: Evidence, state: State) -> Rules:
 
 def check_profile(record: Evidence, state: State) -> Problem | None:
     """Every profile that a record needs is at hand (spec §8.5)."""
-    document = record.document()
     body = record.body
     if record.kind == "refused" and (body["gate"] != "issue" or body["reason"] in _WITHOUT_RULES):
         return None
-    missing = state.governance.at_issue(document).missing
+    missing = state.governance.at_issue(record.document()).missing
     if not missing:
         return None
     return f"profile {', '.join(digest.hex() for digest in missing)}", "none with this digest"

@@ -101,7 +101,7 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
     bare_begun = hashlib.sha256(b"\x00" + begin + b"\xa0")
     sha256, decode_item, uint = hashlib.sha256, cbor.decode_item, cbor.uint
     buffer, size = frames.buffer, len(frames.buffer)
-    governed = state.governance.in_force is not None or state.floor > 0
+    governed = state.governance.governs or state.floor > 0
     folds = _Folds(state.cards, state.sure_from)
     numbers, digests, bound, kinds = state.cards.numbers, run.digests, run.bound, run.kinds
     pins, seq, prev = state.pins, run.first_seq, run.prev

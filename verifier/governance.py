@@ -54,6 +54,16 @@ class Governance:
         """The digest of the chain profile of a card that is issued now; None, or LOST."""
         return self._names[-1]
 
+    @property
+    def governs(self) -> bool:
+        """Whether a known profile of the chain holds for a card that is issued now."""
+        return self.in_force not in (None, LOST)
+
+    @property
+    def was_lost(self) -> bool:
+        """Whether an unsound record may have changed the chain profile of some cards."""
+        return LOST in self._names
+
     def configure(self, digest: bytes, data: bytes | None, next_card: int) -> None:
         """Bring a chain profile into force; `data` are its bytes, where they are there."""
         if data is not None:

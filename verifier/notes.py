@@ -8,7 +8,7 @@ from __future__ import annotations
 from verifier.cards import GOVERNED
 from verifier.drift import drift, read_rebuilt
 from verifier.evidence import Evidence
-from verifier.profile import NO_RULES
+from verifier.governance import profile_of
 from verifier.state import State
 from verifier.tally import Tally
 from verifier.witness import witness
@@ -37,11 +37,9 @@ def note_card(record: Evidence, state: State, tally: Tally) -> None:
         tally.bases += shown.evidence_class is not None
         tally.manifests += shown.fields > 0
     state.governance.issue(number, document)
-    rules = state.governance.of_card(number)
-    if rules.profile != NO_RULES or not rules.complete:
-        tally.governed += 1
-        state.cards.flags[number] |= GOVERNED
-    if state.floor:
+    named = profile_of(document) is not None or state.governance.governs
+    tally.governed += named
+    if named or state.floor:
         state.cards.flags[number] |= GOVERNED
 
 

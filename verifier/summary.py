@@ -149,9 +149,11 @@ def _why_no_policy(name: str, replay: Replay) -> str:
         return "" if tally.manifests else "no review manifest"
     if name == "auditor_floor":
         return "" if replay.state.floor else "give --floor"
-    if not tally.governed:
-        return "no card under a profile"
-    return "a profile is missing" if replay.failed["profile"] else ""
+    if replay.failed["profile"]:
+        return "a profile is missing"
+    if replay.state.governance.was_lost:
+        return "a missing or unsound record may have changed the profile in force"
+    return "" if tally.governed else "no card under a profile"
 
 
 def _why_not_expected(name: str, reading: Reading) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from driver import Denied, NoAnswer
+
 
 @dataclass
 class Business:
@@ -15,8 +17,10 @@ class Business:
 
     def call(self, effect_key: str, arguments: Any, manner: str) -> None:
         """Take one call; `manner` says what becomes of it."""
-        if manner == "not_called":
-            return
         self.got.append(arguments)
         if manner in ("commits", "answer_lost"):
             self.effects.setdefault(effect_key, arguments)
+        if manner == "denies":
+            raise Denied
+        if manner == "answer_lost":
+            raise NoAnswer

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 Document = dict[str, Any]
+Call = Callable[[str, Document], None]
+"""Calls the business system with an effect key and arguments; raises `Denied` or `NoAnswer`."""
+
+
+class Denied(Exception):
+    """The business system said no: there is no effect."""
+
+
+class NoAnswer(Exception):
+    """Nobody knows whether there is an effect."""
 
 
 @dataclass
@@ -47,6 +58,9 @@ class Driver(Protocol):
     def dispatch(
         self, card: str, facts: Document, policy_outcome: str | None, approver_authorised: bool
     ) -> Answer: ...
+
+    def guard(self, card: str, facts: Document, call: Call) -> Answer:
+        """Dispatch, call and settle in one; what the call raises goes no further."""
 
     def settle(self, card: str, outcome: str) -> Answer: ...
 

@@ -10,10 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import corpus
-from driver import Answer, Document
+from driver import Answer, Call, Denied, Document, NoAnswer
 
 import verifier
-from ledger import Facts, Ledger, LedgerError, Opening, Proposal, ProposalInvalid, Refused
+from ledger import (
+    Effect,
+    EffectFailed,
+    Facts,
+    Ledger,
+    LedgerError,
+    Opening,
+    Proposal,
+    ProposalInvalid,
+    Refused,
+)
 
 FOLLOW = ("/action/args_digest", "/effect_key")
 
@@ -128,6 +138,15 @@ class Real:
 
         return self.apart(act)
 
+    def guard(self, card: str, facts: Document, call: Call) -> Answer:
+        def act(ledger: Ledger) -> Answer:
+            guard = ledger.guard(self.identity(card), Facts.from_json(text_of(facts)))
+            with contextlib.suppress(EffectFailed, NoAnswer), guard as effect:
+                carry_out(effect, call)
+            return Answer("accepted", record=effect.ticket.record.seq)
+
+        return self.answered(act)
+
     def settle(self, card: str, outcome: str) -> Answer:
         return self.answered(
             lambda ledger: Answer(
@@ -235,6 +254,14 @@ class Real:
             environ={},
         )
         return report.verdict.value
+
+
+def carry_out(effect: Effect, call: Call) -> None:
+    """Call as the block of a guard does, in the words of the guard."""
+    try:
+        call(effect.effect_key, effect.arguments)
+    except Denied as error:
+        raise EffectFailed from error
 
 
 def text_of(document: Document) -> bytes:

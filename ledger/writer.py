@@ -313,11 +313,12 @@ class Ledger:
         """Write the whole ledger to one file, which appears only when it is complete (spec §7.2).
 
         Raises:
+            InsideLedger: `path` is inside the ledger.
             AlreadyThere: Something stands at `path`, and `overwrite` is false.
             BrokenLedger: A record does not hold. No file is left.
 
         """
-        return export.write(Path(path), self.records(), overwrite=overwrite)
+        return export.write(Path(path), self.path, self.records(), overwrite=overwrite)
 
     # Reading
 

@@ -153,7 +153,7 @@ CHECKS = (
         "the body of issued, and of a refusal of the gate issue, repeats the envelope; "
         "issued_at is the second of at",
         card.check_issued_body,
-        kinds=("issued", "refused"),
+        kinds=("issued", *_OF_A_CARD),
     ),
     Check(
         "opened",

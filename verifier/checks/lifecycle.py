@@ -67,7 +67,7 @@ def check_prior_attempt(record: Evidence, state: State) -> Problem | None:
     """An issued card names the last dispatched card of its step and its outcome (spec §6.4)."""
     if record.kind != "issued" or not state.judges_step(record.body["task"]):
         return None
-    document = record.document()
+    document = record.known_document()
     if document is None:
         return None
     found = document.get("prior_attempt")

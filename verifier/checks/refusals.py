@@ -59,8 +59,10 @@ def _asked_problem(record: Evidence, state: State) -> Problem | None:
     numbers, body = state.cards.numbers, record.body
     if body["gate"] == "issue":
         return None
-    asked = [body.get("target")]
-    asked += [body["echo"]] if "echo" in body else [record.card]
+    if "echo" in body:
+        asked = [body.get("target"), body["echo"]]
+    else:
+        asked = [body.get("target", record.card)]
     expected = next((card for card in asked if card in numbers), None)
     if record.card == expected:
         return None
@@ -80,7 +82,7 @@ def _holds(gate: str, reason: str, record: Evidence, state: State) -> bool | Non
 
 
 def _policy_in_force(record: Evidence, state: State) -> bool:
-    document = record.document()
+    document = record.known_document()
     return state.profile or (document is not None and "approval_basis" in document)
 
 
@@ -97,7 +99,7 @@ def _card(record: Evidence, state: State) -> int | None:
 
 
 def _open_exists(record: Evidence, state: State) -> bool | None:
-    document = record.document()
+    document = record.known_document()
     if document is None:
         return None
     latest = _latest(record, state)
@@ -107,7 +109,7 @@ def _open_exists(record: Evidence, state: State) -> bool | None:
 
 
 def _supersedes_wrong(record: Evidence, state: State) -> bool | None:
-    document = record.document()
+    document = record.known_document()
     if document is None:
         return None
     named = document.get("supersedes")
@@ -116,7 +118,7 @@ def _supersedes_wrong(record: Evidence, state: State) -> bool | None:
 
 
 def _attempt_unnamed(record: Evidence, state: State) -> bool | None:
-    document = record.document()
+    document = record.known_document()
     if document is None:
         return None
     return not names_attempt(document.get("prior_attempt"), record.body["task"], state)
@@ -205,7 +207,7 @@ def _mismatch_problem(record: Evidence) -> Problem | None:
         return "a rebuilt envelope with its args_digest", "another"
     if envelope.effect_key(rebuilt) != rebuilt["effect_key"]:
         return "a rebuilt envelope with its effect_key", "another"
-    document = record.document()
+    document = record.known_document()
     if document is None:
         return None
     old, new = envelope.terms(document), envelope.terms(rebuilt)

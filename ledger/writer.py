@@ -23,6 +23,7 @@ from ledger.log import Log, Turn, chain_of
 from ledger.request import Hash
 from ledger.state import state_directory
 from ledger.store import directory
+from ledger.store.contract import ORIGIN
 from ledger.store.files import FileStore
 
 T = TypeVar("T")
@@ -68,6 +69,8 @@ class Ledger:
             record = log.found(body, key_file.key)
             keys.pin(key_file, record.seq, record.digest)
         except BaseException:
+            if log.store.at(ORIGIN) is None:  # without a record it would be no ledger, in the way
+                directory.unmake(where)
             log.close()
             raise
         return cls(where, log)

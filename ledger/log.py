@@ -364,7 +364,7 @@ def chain_of(store: Store) -> bytes:
     if raw is None:
         reason = "no whole record at the beginning; was init interrupted?"
         error = BrokenLedger(store.place(0), 0, 0, reason)
-        error.hint = "if so, remove the directory and run: cardchain init DIR; if not, restore a copy"
+        error.hint = "if so, remove the directory and make it again; if not, restore a copy"
         raise error
     try:
         return decode(raw).chain

@@ -149,6 +149,11 @@ class Ledger:
         """The 16 bytes that name this ledger."""
         return self._log.chain
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences for people about what this host has lost, such as its memory of the ledger."""
+        return tuple(self._log.warnings)
+
     # The life of a card
 
     def issue(

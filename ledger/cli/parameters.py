@@ -71,6 +71,8 @@ def on_ledger(command: Command) -> Command:
     @functools.wraps(command)
     def opened(directory: Path, keys: tuple[Path, ...], **rest: object) -> None:
         with Ledger.open(directory, keys=keys, progress=_show_progress) as ledger:
+            for warning in ledger.warnings:
+                click.echo(f"cardchain: warning: {warning}", err=True)
             command(ledger, **rest)
 
     argument = click.argument("directory", metavar="DIR", type=DIRECTORY)

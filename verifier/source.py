@@ -94,6 +94,8 @@ class Segment:
 
     def _open(self) -> BinaryIO:
         if self.path == "-":
+            if sys.stdin is None:
+                raise Unreadable("standard input is closed")
             return open(sys.stdin.fileno(), "rb", closefd=False, buffering=0)
         try:
             descriptor = _open_regular(self.path)

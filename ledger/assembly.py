@@ -51,7 +51,9 @@ def chain_of(store: FileStore) -> bytes:
     raw = store.at(ORIGIN)
     if raw is None:
         reason = "no whole record at the beginning; was init interrupted?"
-        raise BrokenLedger(store.place(0), 0, 0, reason)
+        error = BrokenLedger(store.place(0), 0, 0, reason)
+        error.hint = "if so, remove the directory and make it again; if not, restore a copy"
+        raise error
     try:
         return decode(raw).chain
     except Malformed as error:

@@ -27,6 +27,10 @@ class LedgerError(Exception):
         if hint:
             self.hint = hint
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Survive the way out of another process, where the classes take other arguments."""
+        return _again, (type(self), self.args), self.__dict__
+
 
 class ProposalInvalid(LedgerError, ValueError):
     """A proposal, facts or another JSON value breaks a rule of the caller (spec §2)."""
@@ -288,3 +292,7 @@ def places(pointers: tuple[str, ...], drift: tuple[str, ...]) -> str:
 
 def _at(pointer: str) -> str:
     return f"{shown(pointer)}: " if pointer else ""
+
+
+def _again(kind: type[LedgerError], args: tuple[Any, ...]) -> LedgerError:
+    return kind.__new__(kind, *args)

@@ -9,30 +9,48 @@ from pathlib import Path
 
 from ledger.answers import Exported
 from ledger.codec import ZERO, Record
-from ledger.errors import StoreFailed
+from ledger.errors import LedgerError, StoreFailed
+from ledger.hidden import shown
 from ledger.store.contract import AlreadyThere
 
 
-def write(path: Path, records: Iterable[Record], *, overwrite: bool) -> Exported:
-    """Write the records to `path` with mode 0600, durably, and then give it its name.
+class InsideLedger(LedgerError):
+    """An export does not belong among the files of a ledger, where each name has a meaning."""
+
+    exit_status = 2
+    hint = "choose a path outside the ledger; nothing was changed"
+
+    def __init__(self, path: Path, ledger: Path) -> None:
+        """Take the path of the export, and the ledger directory."""
+        super().__init__(f"{shown(str(path))}: inside the ledger {shown(str(ledger))}")
+        self.path = path
+        self.ledger = ledger
+
+
+def write(path: Path, ledger: Path, records: Iterable[Record], *, overwrite: bool) -> Exported:
+    """Write the records of a ledger to `path`, mode 0600, durably, and then give it its name.
 
     Raises:
+        InsideLedger: `path` is inside the directory `ledger`.
         AlreadyThere: Something stands at `path`, and `overwrite` is false.
         StoreFailed: The disk refused. `path` is as it was.
 
     """
+    if path.absolute().parent.resolve().is_relative_to(ledger.resolve()):
+        raise InsideLedger(path, ledger)
     if not overwrite and os.path.lexists(path):
         raise AlreadyThere(path)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:
-        exported = _write(part, records)
-        _name(part, path, overwrite=overwrite)
+        try:
+            exported = _write(part, records)
+            _name(part, path, overwrite=overwrite)
+        finally:
+            part.unlink(missing_ok=True)
     except FileExistsError as error:
         raise AlreadyThere(path) from error
     except OSError as error:
         raise StoreFailed(f"export to {path}: {error.strerror}") from error
-    finally:
-        part.unlink(missing_ok=True)
     return exported
 
 

@@ -38,6 +38,11 @@ class Reader:
         """The 16 bytes that name this ledger."""
         return self._log.chain
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences for people about what this host has lost, such as its memory of the ledger."""
+        return tuple(self._log.warnings)
+
     def find(self, prefix: str) -> bytes:
         """Give the hash of the one card that begins with 1 to 64 digits.
 

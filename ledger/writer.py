@@ -26,6 +26,7 @@ from ledger.proposal import Facts, Proposal
 from ledger.reader import Reader
 from ledger.request import Hash
 from ledger.store import directory
+from ledger.store.contract import ORIGIN
 
 T = TypeVar("T")
 Paths = Iterable[str | os.PathLike[str]]
@@ -70,6 +71,8 @@ class Ledger(Reader):
             record = log.found(body, kept, key_file.key)
             keys.pin(key_file, record.seq, record.digest)
         except BaseException:
+            if log.store.at(ORIGIN) is None:  # without a record it would be no ledger, in the way
+                directory.unmake(where)
             log.close()
             raise
         return cls(where, log)
@@ -379,11 +382,12 @@ class Ledger(Reader):
         """Write the whole ledger to one file, which appears only when it is complete (spec §7.2).
 
         Raises:
+            InsideLedger: `path` is inside the ledger.
             AlreadyThere: Something stands at `path`, and `overwrite` is false.
             BrokenLedger: A record does not hold. No file is left.
 
         """
-        return export.write(Path(path), self.records(), overwrite=overwrite)
+        return export.write(Path(path), self.path, self.records(), overwrite=overwrite)
 
     def _answer(self, body: Callable[[Turn], T | Refused]) -> T:
         """Give the answer of a gate, or raise its refusal, when it is durable."""

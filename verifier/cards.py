@@ -33,6 +33,7 @@ class Cards:
 
     __slots__ = (
         "_dispatched",
+        "_hashes",
         "_latest",
         "_step",
         "deadline",
@@ -47,11 +48,12 @@ class Cards:
     def __init__(self) -> None:
         """Start with no card."""
         self.numbers: dict[bytes, int] = {}  # card hash -> card
+        self._hashes: list[bytes] = []  # by card
         self.steps: dict[bytes, int] = {}  # task digest -> first card of the step
         self.flags = array("H")
         self.last = array("Q")  # seq of the card's last event other than refused
         self.deadline = array("Q")  # ms; of the decision, once approved of the grant
-        self.grant_ttl = array("Q")  # s; 0 is no limit
+        self.grant_ttl = array("Q")  # s; NEVER is no limit
         self._step = array("I")
         self._latest = array("I")  # by step
         self._dispatched = array("I")  # by step: the last dispatched card
@@ -71,8 +73,8 @@ class Cards:
         return self._step[card]
 
     def hash_of(self, card: int) -> bytes:
-        """Give the hash of a card; slow, for the text of a finding."""
-        return next(digest for digest, number in self.numbers.items() if number == card)
+        """Give the hash of a card."""
+        return self._hashes[card]
 
     def outcome(self, card: int) -> str:
         """Give the outcome of a dispatched card as the chain has it (spec §6.4)."""
@@ -106,10 +108,11 @@ class Cards:
             return
         number = len(self.flags)
         self.numbers[card] = number
+        self._hashes.append(card)
         self.flags.append(0)
         self.last.append(seq)
         self.deadline.append(min(not_after * 1000, NEVER))
-        self.grant_ttl.append(grant_ttl or 0)
+        self.grant_ttl.append(NEVER if grant_ttl is None else grant_ttl)
         step = self.steps.setdefault(task, number)
         self._step.append(step)
         self._latest.append(number)
@@ -124,7 +127,7 @@ class Cards:
         if decision == "approve":
             self.flags[card] |= APPROVED
             ttl = self.grant_ttl[card]
-            self.deadline[card] = min(at + ttl * 1000, NEVER) if ttl else NEVER
+            self.deadline[card] = min(at + ttl * 1000, NEVER)
         else:
             self.flags[card] |= REJECTED
 

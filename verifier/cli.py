@@ -16,7 +16,17 @@ from verifier.text import diagnostic, render_text
 from verifier.verify import verify
 
 CRASHED = 1
+USAGE = 2
 INTERRUPTED = 130
+
+
+class _Parser(argparse.ArgumentParser):
+    """Escapes what it says of a wrong argument: a file name may look like an option."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(
+            USAGE, diagnostic(message, "cardchain-verify --help; a file name like this: ./NAME")
+        )
 
 
 def _head(text: str) -> bytes:
@@ -33,7 +43,7 @@ def _count(text: str) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Give the parser of the command's arguments."""
-    command = argparse.ArgumentParser(
+    command = _Parser(
         prog="cardchain-verify",
         allow_abbrev=False,
         description="Verify approval logs offline. The last line is the verdict.",
@@ -101,6 +111,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
 def _print(text: str) -> None:
     """Write to standard output in UTF-8 where it can show it, else with what it cannot escaped."""
     stream = sys.stdout
+    if stream is None:
+        raise OSError(None, "standard output is closed")
     encoding = stream.encoding or "ascii"
     sys.stdout.flush()
     stream.buffer.write(text.encode(encoding, "backslashreplace"))
@@ -119,7 +131,16 @@ def status(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
+        return CRASHED
+    except OSError as error:
+        _forget_output()
+        sys.stderr.write(
+            diagnostic(
+                f"the report cannot be written: {error.strerror or error}",
+                "this is no verdict; write to another place, or ask for the exit status: --quiet",
+            )
+        )
         return CRASHED
     except Exception as error:
         sys.stderr.write(
@@ -129,3 +150,9 @@ def status(arguments: Sequence[str] | None = None) -> int:
             )
         )
         return CRASHED
+
+
+def _forget_output() -> None:
+    """Drop what cannot be written, so that the interpreter does not try it again at its end."""
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

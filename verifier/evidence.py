@@ -12,6 +12,7 @@ from typing import Any
 from verifier import cbor, jcs
 from verifier.shape import Problem, bindings, openings_problem, payload_problem
 from verifier.spec import (
+    CARD_FORMAT,
     DIGEST_SIZE,
     HEADER,
     KID_SIZE,
@@ -114,6 +115,11 @@ class Evidence:
                 return None
         return self._document if type(self._document) is dict else None
 
+    def known_document(self) -> dict[str, Any] | None:
+        """Give the envelope as a value where it is of this version (spec §2.3)."""
+        document = self.document()
+        return None if document is None or is_later_format(document) else document
+
     def keep(self, document: dict[str, Any]) -> None:
         """Keep the value of the envelope, which was read already."""
         self._document = document
@@ -121,6 +127,12 @@ class Evidence:
     def mac_input(self) -> bytes:
         """Give ToBeMaced, the bytes that the tag covers (spec §3.1)."""
         return MAC_HEAD + PROTECTED_HEAD + self.kid + b"\x40" + self.payload_item
+
+
+def is_later_format(document: dict[str, Any]) -> bool:
+    """Say whether an envelope says that it is of another version of the format."""
+    version = document.get("format")
+    return type(version) is str and version != CARD_FORMAT
 
 
 def frame(data: bytes, pos: int) -> int:

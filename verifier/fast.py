@@ -78,10 +78,10 @@ def advance(frames: Frames, replay: Replay) -> bool:
             if state.link_explained:
                 return False
             run = Run(state.expected_seq or 0, state.prev, state.at or 0)
-    except IndexError:  # the buffer ends inside a record
+    except (IndexError, cbor.NotDeterministic):  # the buffer may end inside a record
         replay.accept(run)
         return False
-    except (cbor.NotDeterministic, jcs.JsonRefused):
+    except jcs.JsonRefused:
         replay.accept(run)
         return not state.disturbed
 
@@ -140,6 +140,7 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
             at_tag - at < (256 if head == 0x59 else 24)
             or end - at_payload + PROTECTED_END + 1 > MAX_BARE
             or end - pos > MAX_RECORD
+            or seq > MAX_INTEGER
         ):
             return True
 
@@ -199,6 +200,8 @@ def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | 
                 run.at = now
                 continue
 
+        if state.claims and card in state.claims:
+            return False
         record = Evidence(frames.file, frames.offset, buffer[pos:end])
         record.openings = {"envelope": envelope} if openings is None else openings
         record.kind, record.seq, record.at = kind, seq, now

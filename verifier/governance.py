@@ -91,15 +91,23 @@ class Governance:
         return self.rules(self.in_force, profile_of(document))
 
     def issue(self, number: int, document: dict[str, Any] | None) -> None:
-        """Note the card profile of a card that was issued."""
+        """Note the card profile of a card: when issued, and when its envelope is first shown."""
         named = profile_of(document)
         if named is not None:
             self._card_profiles[number] = named
+        else:
+            self._card_profiles.pop(number, None)
 
     def of_card(self, number: int) -> Rules:
         """Give the rules for an issued card."""
-        chain_profile = self._names[bisect_right(self._first_cards, number) - 1]
-        return self.rules(chain_profile, self._card_profiles.get(number))
+        return self.rules(self._chain_profile(number), self._card_profiles.get(number))
+
+    def shown(self, number: int, document: dict[str, Any] | None) -> Rules:
+        """Give the rules for an issued card whose envelope is shown later only."""
+        return self.rules(self._chain_profile(number), profile_of(document))
+
+    def _chain_profile(self, number: int) -> bytes | None:
+        return self._names[bisect_right(self._first_cards, number) - 1]
 
     def rules(self, chain_profile: bytes | None, card_profile: bytes | None) -> Rules:
         """Give the rules that two profiles make together."""

@@ -5,13 +5,15 @@ Nothing here checks anything; the notes are for the checks of later records and 
 
 from __future__ import annotations
 
+from typing import Any
+
 from verifier.cards import GOVERNED
 from verifier.drift import drift, read_rebuilt
 from verifier.evidence import Evidence
 from verifier.governance import profile_of
 from verifier.state import State
 from verifier.tally import Tally
-from verifier.witness import witness
+from verifier.witness import presented_of, witness
 
 MAX_DRIFTS = 1000
 
@@ -25,17 +27,20 @@ def note_profile(record: Evidence, state: State, tally: Tally) -> None:
         state.governance.configure(digest, data, len(state.cards.flags))
 
 
-def note_card(record: Evidence, state: State, tally: Tally) -> None:
-    """Note what a card that was just issued shows of the policy behind it."""
-    number = len(state.cards.flags) - 1
-    if state.cards.numbers.get(record.card or b"") != number:
-        return  # it was issued before
-    document = record.document()
-    shown = witness(document, record.bound.get("presented"))
+def note_card(record: Evidence, claim: dict[str, Any], state: State, tally: Tally) -> None:
+    """Note what a card shows of the policy behind it: when issued, and when first shown.
+
+    `claim` is the body of its issued record.
+    """
+    number = state.cards.numbers[record.card or b""]
+    document = record.known_document()
+    shown = witness(document, presented_of(claim))
     if shown is not None:
         state.witnesses[number] = shown
         tally.bases += shown.evidence_class is not None
         tally.manifests += shown.fields > 0
+    else:
+        state.witnesses.pop(number, None)
     state.governance.issue(number, document)
     named = profile_of(document) is not None or state.governance.governs
     tally.governed += named
@@ -58,7 +63,7 @@ def note_drift(record: Evidence, tally: Tally) -> None:
     data = record.openings.get("rebuilt")
     if data is None or record.card is None or record.seq is None:
         return
-    document, rebuilt = record.document(), read_rebuilt(data)
+    document, rebuilt = record.known_document(), read_rebuilt(data)
     if document is None or rebuilt is None:
         return
     if len(tally.drifts) < MAX_DRIFTS:

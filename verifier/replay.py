@@ -29,6 +29,10 @@ SILENCED_GROUPS = (
 )
 
 REPORTED_ONCE = ("key_missing", "version", "profile")
+# what a record that belongs to an earlier finding is not asked again (spec §10.3, rules 3 and 9)
+HISTORY_GROUPS = ("lifecycle", "policy evidence", "refusals true", "key lifecycle", "time")
+# after these the bytes that follow may be the rest of the record
+CUT_CHECKS = ("framing", "shape", "tag")
 
 # what the fused loop tests itself before it asks the rest of the table about a record
 PROVEN = frozenset(
@@ -79,6 +83,8 @@ class Replay:
         self.head_at: int | None = None
         self.begins_at: int | None = None  # seq of the record that the log begins with
         self.digests: dict[int, bytes] | None = {} if keep_digests else None
+        self._chain_before: bytes | None = None  # of the record before, as found
+        self._cut = False  # the record before may go on in the bytes that follow it
         self._rows = [check for check in checks.CHECKS if check.scope == checks.RECORD]
         unproven = [check for check in self._rows if check.id not in PROVEN]
         self._unproven_rows = {
@@ -122,6 +128,8 @@ class Replay:
             state.disturbed = record.seq != 0
             if state.disturbed:
                 state.governance.lose(0)
+        elif record.seq == 0:
+            self.begins_at = 0  # the beginning is there, in another place: check_sequence says so
 
     def accept(self, run: Run) -> None:
         """Move on after a run of sound records that the fused loop folded in."""
@@ -175,8 +183,15 @@ class Replay:
     def _is_news(self, check: Check, problem: Problem, record: Evidence) -> bool:
         """Say whether a problem is reported: each kid, version and profile once (rule 1).
 
-        A card touched by a finding has no further ones of some groups (rule 6).
+        A card touched by a finding has no further ones of some groups (rule 6). Records of another
+        chain in a row are one finding, and so is a record with the bytes that were cut off it.
         """
+        if check.group in HISTORY_GROUPS and self.state.belongs(record.seq):
+            return False
+        if check.id == "chain":
+            return record.chain != self._chain_before
+        if check.id == "framing" and not record.digest:
+            return not self._cut
         if check.group in SILENCED_GROUPS and record.card in self.state.touched:
             return False
         if check.id not in REPORTED_ONCE:
@@ -203,6 +218,7 @@ class Replay:
         """Go on after bytes that are no record (spec §10.3, rule 5)."""
         if record.name and self.state.expected_seq is None:
             return  # a stray file, listed before the first record
+        self._cut = False
         self._disturb()
         if self.state.expected_seq is None:
             self.state.expected_seq = 0
@@ -228,6 +244,8 @@ class Replay:
         """Go on from what was found (spec §10.3, rules 3 to 8)."""
         state = self.state
         state.prev = record.digest
+        self._chain_before = record.chain
+        self._cut = failed is not None and failed.id in CUT_CHECKS
         if unsound:
             self._disturb()
         if record.version is not None and not record.known_version:
@@ -284,15 +302,22 @@ class Replay:
         elif kind == "dispatched":
             notes.note_exception(record, state, self.tally)
         state.cards.fold(kind, record.card, record.seq or 0, record.at or 0, record.body)
-        if record.envelope is not None and record.card in state.cards.numbers:
+        if record.card is None or record.card not in state.cards.numbers:
+            return
+        claim = record.body if kind == "issued" else None
+        if record.envelope is not None:
             state.cards.flags[state.cards.numbers[record.card]] |= JUDGED
-        if kind == "issued":
-            notes.note_card(record, state, self.tally)
+            if record.card in state.claims:
+                claim = state.claims.pop(record.card)[1]
+        elif claim is not None:
+            state.claims[record.card] = (record.at or 0, record.body)
+        if claim is not None:
+            notes.note_card(record, claim, state, self.tally)
 
     def _note_step(self, record: Evidence) -> None:
         """Note a step whose beginning may be lost in an unsound record."""
         state, body = self.state, record.body
-        document = record.document() or {}
+        document = record.known_document() or {}
         if (
             state.disturbed
             and body["task"] not in state.cards.steps

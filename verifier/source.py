@@ -17,6 +17,7 @@ from typing import BinaryIO
 from verifier.report import Input
 
 CHUNK = 1 << 20
+GZIP_CHUNK = 1 << 16  # what follows the end of a member is copied once for each member
 GZIP_MAGIC = b"\x1f\x8b"
 SEGMENT_DIGITS = 20
 
@@ -46,17 +47,37 @@ class Segment:
 
         Raises Unreadable, also after some chunks.
         """
+        parts: list[bytes] = []
+        size = 0
+        failure = None
         try:
-            with self._open() as stream:
-                first = self._read(stream)
-                if first[:2] == GZIP_MAGIC:
-                    yield from self._decompressed(stream, first)
-                    return
-                while first:
-                    yield first
-                    first = self._read(stream)
+            for piece in self._pieces():
+                parts.append(piece)
+                size += len(piece)
+                if size >= CHUNK:
+                    yield b"".join(parts)
+                    parts, size = [], 0
+        except Unreadable as error:
+            failure = error
         except OSError as error:
-            raise Unreadable(error.strerror or "it cannot be read") from None
+            failure = Unreadable(error.strerror or "it cannot be read")
+        if parts:
+            yield b"".join(parts)
+        if failure is not None:
+            raise failure from None
+
+    def _pieces(self) -> Iterator[bytes]:
+        """Give the bytes as they come; a pipe and small gzip members give them in small pieces."""
+        with self._open() as stream:
+            data = self._read(stream)
+            while 0 < len(data) < len(GZIP_MAGIC) and (more := self._read(stream)):
+                data += more
+            if data.startswith(GZIP_MAGIC):
+                yield from self._decompressed(stream, data)
+                return
+            while data:
+                yield data
+                data = self._read(stream)
 
     def input(self) -> Input:
         """Give the size and digest of the whole file, also where `chunks` was left early.
@@ -73,6 +94,8 @@ class Segment:
 
     def _open(self) -> BinaryIO:
         if self.path == "-":
+            if sys.stdin is None:
+                raise Unreadable("standard input is closed")
             return open(sys.stdin.fileno(), "rb", closefd=False, buffering=0)
         try:
             descriptor = _open_regular(self.path)
@@ -87,8 +110,8 @@ class Segment:
         """Give the other name of a segment that was compressed after it was listed."""
         return f"{self.path}.gz" if self.seq is not None and self.path.endswith(".cbor") else None
 
-    def _read(self, stream: BinaryIO) -> bytes:
-        chunk = stream.read(CHUNK) or b""
+    def _read(self, stream: BinaryIO, size: int = CHUNK) -> bytes:
+        chunk = stream.read(size) or b""
         self._ended = not chunk
         self._size += len(chunk)
         self._sha256.update(chunk)
@@ -99,14 +122,14 @@ class Segment:
             while data:
                 member = zlib.decompressobj(wbits=31)
                 while not member.eof:
-                    data = data or self._read(stream)
+                    data = data or self._read(stream, GZIP_CHUNK)
                     chunk = member.decompress(data, CHUNK)  # may still hold output without input
                     if not (data or chunk or member.eof):
                         raise Unreadable("the gzip data ends early")
                     data = member.unconsumed_tail
                     if chunk:
                         yield chunk
-                data = member.unused_data or self._read(stream)
+                data = member.unused_data or self._read(stream, GZIP_CHUNK)
                 if data and data[:1] != GZIP_MAGIC[:1]:
                     raise Unreadable("there is other data after the gzip data")
         except zlib.error:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
+from operator import itemgetter
+from typing import Any
 
 from verifier.cards import Cards
 from verifier.evidence import Evidence
@@ -84,6 +86,7 @@ class State:
         "at",
         "cards",
         "chain",
+        "claims",
         "counts",
         "digests",
         "disturbed",
@@ -128,9 +131,11 @@ class State:
         self.counts: dict[bytes, int] = {}  # of refusals, by gate, reason and subject
         self.digests = Digests()
         self.absent: dict[int, Absent] = {}  # records with openings that are not there, by seq
+        # at and body of issued records without their envelope, by card, until it is seen
+        self.claims: dict[bytes, tuple[int, dict[str, Any]]] = {}
         self.names: set[str] = set()  # versions and kids already reported
         self.touched: set[bytes] = set()
-        self.gaps: list[tuple[int, int]] = []  # missing seqs, as [first, end)
+        self.gaps: list[tuple[int, int]] = []  # missing seqs, as [first, end), in order
         self.surplus: int | None = None  # seq of the record before, where it came too late
         self.gap_explained = False  # a missing seq at the next record belongs to a finding
         self.link_explained = False  # so does a bad link
@@ -147,15 +152,20 @@ class State:
             return False
         if self.surplus is not None and seq == self.surplus + 1:
             return True
-        return any(first <= seq < end for first, end in self.gaps)
+        return self._gap(seq) is not None
 
     def close_gap(self, seq: int) -> None:
         """Take `seq` out of those reported missing."""
-        for place, (first, end) in enumerate(self.gaps):
-            if first <= seq < end:
-                rest = [(first, seq), (seq + 1, end)]
-                self.gaps[place : place + 1] = [gap for gap in rest if gap[0] < gap[1]]
-                return
+        place = self._gap(seq)
+        if place is not None:
+            first, end = self.gaps[place]
+            rest = [(first, seq), (seq + 1, end)]
+            self.gaps[place : place + 1] = [gap for gap in rest if gap[0] < gap[1]]
+
+    def _gap(self, seq: int) -> int | None:
+        """Give the place of the gap that a seq lies in."""
+        place = bisect_right(self.gaps, seq, key=itemgetter(0)) - 1
+        return place if place >= 0 and seq < self.gaps[place][1] else None
 
     def judges_card(self, card: int) -> bool:
         """Say whether no unsound record could explain what is wrong with a card (rule 7)."""

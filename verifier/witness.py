@@ -53,3 +53,9 @@ def witness(document: dict[str, Any] | None, presented: bytes | None) -> Witness
 
 def _named(part: str, values: dict[str, Any], names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     return ((f"{part} {name}", values[name]) for name in names if name in values)
+
+
+def presented_of(body: dict[str, Any]) -> bytes | None:
+    """Give the digest of the text presented that the body of an issued record binds, if any."""
+    digest: bytes | None = body.get("presented", {}).get("digest")
+    return digest

@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
 from typing import Final
@@ -109,10 +110,11 @@ def main() -> None:
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `cardchain log | head` ends silently
     _open_streams()
     status = run(sys.argv[1:])
-    try:
-        sys.stdout.flush()
-    except OSError:  # told already; what is left in the buffer must not end in a traceback
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:  # told already; what is left in the buffer must not end in a traceback
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     sys.exit(status)
 
 
@@ -148,7 +150,8 @@ def run(arguments: Sequence[str]) -> int:
         return 130
     except OSError as error:
         name = f"{error.filename}: " if error.filename else ""
-        return _complain(f"{name}{error.strerror or error}", status=6)
+        hint = "check that it is there and that you may use it; no success was reported"
+        return _complain(f"{name}{error.strerror or error}", hint, status=6)
     except Exception as error:
         if os.environ.get("CARDCHAIN_DEBUG") == "1":
             raise
@@ -158,7 +161,8 @@ def run(arguments: Sequence[str]) -> int:
 
 def _complain(message: str, hint: str = "", *, status: int = 6, safe: bool = False) -> int:
     """Print an error and its hint; a `safe` message has its hostile text escaped already."""
-    click.echo(f"cardchain: error: {message if safe else shown(message)}", err=True)
-    if hint:
-        click.echo(f"cardchain: hint: {hint}", err=True)
+    with suppress(OSError):  # a full disk under standard error leaves the exit status to tell
+        click.echo(f"cardchain: error: {message if safe else shown(message)}", err=True)
+        if hint:
+            click.echo(f"cardchain: hint: {hint}", err=True)
     return status

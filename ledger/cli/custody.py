@@ -66,7 +66,6 @@ def status(ledger: Ledger, json_: bool) -> None:
         f"head {found.head.hex()}",
         f"pending {found.pending}",
         "rollback not guarded" if since is None else f"rollback guarded from seq {since}",
-        *(f"warning: {warning}" for warning in found.warnings),
     )
 
 

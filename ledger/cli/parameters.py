@@ -80,6 +80,8 @@ def on_ledger(command: Command) -> Command:
     ) -> None:
         known = [read_profile(file) for file in profiles]
         with Ledger.open(directory, keys=keys, profiles=known, progress=_show_progress) as ledger:
+            for warning in ledger.warnings:
+                click.echo(f"cardchain: warning: {warning}", err=True)
             command(ledger, **rest)
 
     argument = click.argument("directory", metavar="DIR", type=DIRECTORY)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from ledger.errors import BrokenLedger, LooseMode, StoreFailed
@@ -39,6 +40,15 @@ def make(path: Path) -> None:
         sync(path.parent)
     except OSError as error:
         raise StoreFailed(f"make {path}: {error.strerror}") from error
+
+
+def unmake(path: Path) -> None:
+    """Remove the directories that this process made a moment ago, and the files in them."""
+    with suppress(OSError):
+        for file in (*(path / "segments").iterdir(), path / "lock"):
+            file.unlink()
+        for place in (*(path / name for name in PLACES), path):
+            place.rmdir()
 
 
 def create(path: Path | str) -> int:

@@ -80,10 +80,11 @@ class FileStore:
         directory.require_private(lock, os.fstat(self._lock), 0o600)
 
     def close(self) -> None:
-        """Let go of the lock file and the last segment."""
+        """Let go of the lock file and the last segment, once: numbers are used again."""
         for descriptor in (self._lock, self._last.descriptor if self._last else -1):
             with suppress(OSError):
                 os.close(descriptor)
+        self._lock, self._last = -1, None
         self._failure = self._failure or "it was closed"
 
     def segments(self) -> tuple[int, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from dataclasses import dataclass
 
@@ -50,6 +51,14 @@ def test_every_error_is_in_these_tests() -> None:
 def test_error_has_its_exit_status(kind: type[LedgerError]) -> None:
     error, status = ERRORS[kind]
     assert error.exit_status == status
+
+
+@pytest.mark.parametrize("kind", ERRORS)
+def test_an_error_comes_whole_out_of_another_process(kind: type[LedgerError]) -> None:
+    error, _ = ERRORS[kind]
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.hint) == (kind, str(error), error.hint)
+    assert vars(again) == vars(error)
 
 
 @pytest.mark.parametrize("kind", ERRORS)

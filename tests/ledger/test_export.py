@@ -13,6 +13,7 @@ import pytest
 
 from ledger import Exported, Ledger, Proposal
 from ledger.errors import BrokenLedger, StoreFailed
+from ledger.export import InsideLedger
 from ledger.store.contract import AlreadyThere
 
 
@@ -97,3 +98,25 @@ def test_a_broken_ledger_is_not_exported(filled: Ledger, tmp_path: Path) -> None
 def test_a_folder_that_is_not_there_is_said(filled: Ledger, tmp_path: Path) -> None:
     with pytest.raises(StoreFailed):
         filled.export(tmp_path / "nowhere" / "export.cbor")
+
+
+@pytest.mark.parametrize("name", ["e.cbor", "segments/e.cbor", f"segments/{9:020}.cbor"])
+@pytest.mark.parametrize("overwrite", [False, True])
+def test_no_export_among_the_files_of_the_ledger(
+    filled: Ledger, tmp_path: Path, name: str, overwrite: bool
+) -> None:
+    (tmp_path / "link").symlink_to(filled.path)
+    before = sorted(filled.path.rglob("*"))
+    for ledger in (filled.path, tmp_path / "link"):
+        with pytest.raises(InsideLedger):
+            filled.export(ledger / name, overwrite=overwrite)
+    assert sorted(filled.path.rglob("*")) == before
+
+
+def test_a_name_of_the_greatest_length_is_taken_and_a_longer_one_is_said(
+    filled: Ledger, tmp_path: Path
+) -> None:
+    filled.export(tmp_path / ("e" * 255))
+    with pytest.raises(StoreFailed):
+        filled.export(tmp_path / ("e" * 256))
+    assert [len(path.name) for path in tmp_path.glob("e*")] == [255]

@@ -337,6 +337,17 @@ def fork() -> int:
         return os.fork()
 
 
+def test_closing_again_closes_no_file_of_anybody_else(path: Path) -> None:
+    store = opened(path)
+    fill(store, 1)
+    store.close()
+    others = [os.open(os.devnull, os.O_RDONLY) for _ in range(4)]
+    store.close()
+    assert [os.get_inheritable(other) for other in others] == [False] * 4  # all are open
+    for other in others:
+        os.close(other)
+
+
 def test_a_child_after_a_fork_does_not_share_the_lock(path: Path) -> None:
     store = opened(path)
     with store.exclusive():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 
 from ledger import Facts, Ledger, Opening, Proposal, ProposalInvalid, Refused
+from ledger.errors import StoreFailed
 from ledger.store.contract import AlreadyThere
 from ledger.writer import SOFTWARE
 
@@ -51,6 +53,33 @@ def test_a_ledger_is_made_once(ledger: Ledger) -> None:
     with pytest.raises(AlreadyThere):
         Ledger.init(ledger.path, name="again")
     assert sorted(ledger.path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("written", [0, 100])
+def test_an_init_that_the_disk_ends_can_be_made_again(
+    tmp_path: Path, host: Path, monkeypatch: pytest.MonkeyPatch, written: int
+) -> None:
+    def fail(descriptor: int, data: bytes) -> None:
+        os.write(descriptor, data[:written])
+        raise OSError(errno.ENOSPC, "injected")
+
+    monkeypatch.setattr("ledger.store.files.write", fail)
+    with pytest.raises(StoreFailed):
+        Ledger.init(tmp_path / "new", name="test")
+    assert not (tmp_path / "new").exists()
+    monkeypatch.undo()
+    with Ledger.init(tmp_path / "new", name="test") as ledger:
+        assert ledger.status().count == 1
+
+
+def test_an_init_whose_record_may_be_durable_removes_nothing(tmp_path: Path, host: Path) -> None:
+    def fail(descriptor: int) -> None:
+        raise OSError(errno.EIO, "injected")
+
+    with pytest.raises(StoreFailed):
+        Ledger.init(tmp_path / "new", name="test", sync=fail)
+    with Ledger.open(tmp_path / "new") as ledger:
+        assert ledger.status().count == 1
 
 
 @pytest.mark.parametrize("name", ["", "x" * 257, "\ud800", 7])

@@ -76,3 +76,10 @@ def test_issuing_again_makes_no_second_card(cards: Cards) -> None:
     cards.issue(A, 9, TASK, 200, None)
     assert len(cards.flags) == 1
     assert cards.last[0] == 9
+
+
+def test_a_grant_of_no_seconds_lapses_at_once() -> None:
+    cards = Cards()
+    cards.issue(A, 1, bytes(32), 9, 0)
+    cards.resolve(0, 2, 5000, "approve")
+    assert cards.over(0, 5000)

@@ -181,3 +181,45 @@ def test_a_crash_is_one_line_and_exit_code_1(
     assert err.splitlines()[0] == (
         "cardchain-verify: error: internal error: RuntimeError: out of step\\u{1b}"
     )
+
+
+def test_a_file_name_that_looks_like_an_option_is_shown_escaped(file: str) -> None:
+    run = command(file, "--\x1b[31mVERIFIED")
+    assert run.returncode == 2
+    assert b"\x1b" not in run.stderr
+    assert b"--\\u{1b}[31mVERIFIED" in run.stderr
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="the system has no /dev/full")
+def test_a_report_that_cannot_be_written_is_no_verdict(file: str, key: str) -> None:
+    with open("/dev/full", "wb") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "verifier", file, "--key", key],
+            cwd=ROOT,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+        )
+    assert run.returncode == 1
+    assert run.stderr.startswith(b"cardchain-verify: error: the report cannot be written")
+    assert b"Exception" not in run.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs a shell that closes files")
+@pytest.mark.parametrize(
+    ("shell", "status", "said"),
+    [
+        ('"$@" - <&-', 4, b"standard input is closed"),
+        ('"$@" "$LOG" >&-', 1, b"standard output is closed"),
+    ],
+)
+def test_closed_standard_files_are_named(file: str, shell: str, status: int, said: bytes) -> None:
+    run = subprocess.run(
+        ["sh", "-c", shell, "sh", sys.executable, "-m", "verifier"],
+        cwd=ROOT,
+        capture_output=True,
+        timeout=60,
+        env={"PATH": os.environ["PATH"], "LOG": file},
+    )
+    assert run.returncode == status
+    assert said in run.stdout + run.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 from collections.abc import Callable
 from importlib import import_module
@@ -135,3 +136,26 @@ def test_a_remembered_decision_holds_for_its_own_bytes_only(
     assert wrong != log.records[-1]
     report = report_of(tmp_path / "log.cbor", b"".join(log.records[:-1]) + wrong, [key])
     assert [finding.check for finding in report.logs[0].findings] == ["deterministic"]
+
+
+@pytest.mark.parametrize("cut", range(1, 12))
+def test_a_buffer_that_ends_inside_the_openings_breaks_no_rule(
+    new_log: Callable[..., Any], tmp_path: Path, cut: int
+) -> None:
+    log = new_log()
+    log.open()
+    card, envelope, seq = log.issue()
+    response = {"digest": hashlib.sha256(b"yes").digest()}
+    body = {"of": seq, "echo": card, "decision": "approve", "channel": "web"}
+    body |= {"approver": {"id": "user:approver-1", "assurance": "label"}, "response": response}
+    log.add("resolved", card, body, {"envelope": envelope, "response": b"yes"})
+    place = log.data.index(b"\x68response") + cut
+    frames = Frames("log", iter([log.data[:place], log.data[place:]]))
+    replay = Replay(State(Ring([Key(log.chain, log.secret)])))
+    while True:
+        broke = fast.advance(frames, replay)
+        record = frames.next()
+        if record is None:
+            break
+        replay.take(record, broke=broke)
+    assert (replay.tally.records, replay.findings) == (3, [])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -186,3 +187,122 @@ def test_a_loop_and_a_table_that_disagree_give_no_verdict(
     monkeypatch.setattr(checks, "CHECKS", kept)
     with pytest.raises(RuntimeError, match="disagree"):
         judge(log.data)
+
+
+def test_a_beginning_that_was_moved_is_one_finding(judge: Judge, long_log: Any) -> None:
+    first, *rest = long_log.records
+    assert found(judge(b"".join([*rest[:4], first, *rest[4:]]))) == [("sequence", 0)]
+
+
+def test_a_record_cut_within_its_tag_is_one_finding(judge: Judge, long_log: Any) -> None:
+    records = list(long_log.records)
+    records[3] = records[3][:-5]
+    assert found(judge(b"".join(records))) == [("tag", 3)]
+
+
+def test_bytes_after_another_finding_are_a_finding_of_their_own(
+    judge: Judge, long_log: Any
+) -> None:
+    records = list(long_log.records)
+    records[4:6] = [records[5], b"no record"]
+    assert found(judge(b"".join(records))) == [("sequence", 5), ("framing", None)]
+
+
+def test_another_chain_in_the_first_record_is_one_finding_without_a_key(
+    long_log: Any, tmp_path: Path
+) -> None:
+    data = bytearray(long_log.data)
+    data[data.index(long_log.chain)] ^= 1
+    path = tmp_path / "log.cbor"
+    path.write_bytes(data)
+    checks = [check for check, _ in found(verify([str(path)], [], environ={}))]
+    assert checks.count("chain") == 1
+
+
+def test_each_record_of_another_chain_is_a_finding(judge: Judge, new_log: Any) -> None:
+    foreign = new_log(bytes(16))
+    foreign.open()
+    log = new_log()
+    log.open()
+    log.resolve(log.issue())
+    records = [log.records[0], foreign.data, log.records[1], foreign.data, log.records[2]]
+    assert [check for check, _ in found(judge(b"".join(records)))].count("chain") == 2
+
+
+def test_a_refusal_that_comes_too_late_belongs_to_its_gap(judge: Judge, new_log: Any) -> None:
+    log = new_log()
+    log.open()
+    card = log.issue()
+    refusal = {"of": card[2], "gate": "dispatch", "reason": "not_approved"}
+    for count in (1, 2, 3):
+        log.add("refused", card[0], {**refusal, "count": count}, {"envelope": card[1]})
+    order = [log.records[number] for number in (0, 1, 3, 4, 2)]
+    assert found(judge(b"".join(order))) == [("sequence", 3)]
+
+
+@pytest.mark.parametrize("gate", ["dispatch", "settle"])
+def test_a_refusal_that_names_another_target_has_not_this_card(
+    judge: Judge, new_log: Any, gate: str
+) -> None:
+    log = new_log()
+    log.open()
+    card = log.issue()
+    reason = {"dispatch": "not_approved", "settle": "not_dispatched"}[gate]
+    body = {"of": card[2], "gate": gate, "reason": reason, "count": 1, "target": bytes(32)}
+    log.add("refused", card[0], body, {"envelope": card[1]})
+    assert found(judge(log.data)) == [("refusal_reason", 2)]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"prior_attempt": 5},
+        {"prior_attempt": {"card_hash": "none", "outcome": 1}},
+        {"prior_attempt": {"card_hash": "00" * 32, "outcome": "failed"}},
+    ],
+    ids=str,
+)
+def test_of_a_later_format_only_the_version_is_said(
+    judge: Judge, new_log: Any, changed: dict[str, Any]
+) -> None:
+    log = new_log()
+    log.open()
+    log.issue(format="cardchain-card/2", **changed)
+    assert found(judge(log.data)) == [("version", 1)]
+
+
+def redacted_at_issue(log: Any, body: dict[str, Any], **changed: Any) -> tuple[bytes, bytes, int]:
+    """Issue a card whose envelope is redacted from its record, with other members in the body."""
+    log.open()
+    data = log.jcs(envelope := log.envelope(**changed))
+    card = hashlib.sha256(data).digest()
+    task = hashlib.sha256(log.jcs(envelope["task"])).digest()
+    right = {"task": task, "not_after": envelope["not_after"], **body}
+    seq = log.add("issued", card, right)
+    reason = {"by": "user:operator-1", "reason": "erasure_request", "openings": ["envelope"]}
+    log.add("redacted", None, {"seq": seq, "target": log.digests[seq], **reason})
+    return card, data, seq
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"not_after": 2**52}, {"task": bytes(32)}, {"grant_ttl": 9}], ids=str
+)
+def test_an_issue_without_its_envelope_is_held_against_the_first_one_shown(
+    judge: Judge, new_log: Any, body: dict[str, Any]
+) -> None:
+    log = new_log()
+    log.resolve(redacted_at_issue(log, body))
+    assert found(judge(log.data)) == ([("issued_body", 3)] if body else [])
+
+
+def test_policy_evidence_is_seen_where_the_envelope_is_first_shown(
+    judge: Judge, new_log: Any
+) -> None:
+    digest = "00" * 32
+    basis = {"verdict": "ask", "engine": "rules", "evidence_class": "none"}
+    log = new_log()
+    changed = {"approval_basis": {**basis, "profile": digest, "rules": []}}
+    log.resolve(redacted_at_issue(log, {}, **changed))
+    report = judge(log.data)
+    assert found(report) == [("profile", 3)]
+    assert report.verdict is Verdict.CANNOT_VERIFY

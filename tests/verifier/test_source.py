@@ -3,6 +3,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -99,3 +101,30 @@ def test_a_segment_that_was_compressed_meanwhile_is_found(tmp_path: Path) -> Non
     segment = Segment(str(path), seq=0)
     assert b"".join(segment.chunks()) == DATA
     assert segment.input().file == f"{path}.gz"
+
+
+def test_many_small_gzip_members_come_in_few_pieces(tmp_path: Path) -> None:
+    data = bytes(range(256)) * 20
+    path = tmp_path / "log.cbor.gz"
+    path.write_bytes(b"".join(gzip.compress(bytes((byte,))) for byte in data))
+    assert list(Segment(str(path)).chunks()) == [data]
+
+
+def test_gzip_whose_first_bytes_come_one_by_one_is_gzip(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = gzip.compress(b"records")
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        os.write(writing, stored[:1])
+        time.sleep(0.2)
+        os.write(writing, stored[1:])
+        os.close(writing)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    with open(reading) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert b"".join(Segment("-").chunks()) == b"records"
+    writer.join()

@@ -65,3 +65,12 @@ def test_cards_and_steps_before_an_unsound_record_are_not_judged() -> None:
     assert state.judges_step(b"u" * 32)
     state.unsure_steps.add(1)
     assert not state.judges_step(b"u" * 32)
+
+
+def test_a_gap_that_is_filled_from_within_stays_two_gaps() -> None:
+    state = State(Ring())
+    state.expected_seq = 10
+    state.gaps = [(1, 4), (5, 9)]
+    state.close_gap(6)
+    assert state.gaps == [(1, 4), (5, 6), (7, 9)]
+    assert [seq for seq in range(11) if state.belongs(seq)] == [1, 2, 3, 5, 7, 8]

@@ -8,7 +8,7 @@ A check gives None, or what the spec asks for and what is there.
 from __future__ import annotations
 
 from verifier.checks import card, chain, completeness, framing, policy
-from verifier.checks.event_rows import EVENT_ROWS
+from verifier.checks.event_rows import EVENT_ROWS, OF_A_CARD
 from verifier.checks.row import LOG, LOGS, OPENINGS, RECORD, Check
 from verifier.report import Verdict
 
@@ -153,7 +153,7 @@ CHECKS = (
         "the body of issued, and of a refusal of the gate issue, repeats the envelope; "
         "issued_at is the second of at",
         card.check_issued_body,
-        kinds=("issued", "refused"),
+        kinds=("issued", *OF_A_CARD),
     ),
     *EVENT_ROWS,
     Check(
@@ -187,7 +187,7 @@ CHECKS = (
         "every profile that a record needs is at hand",
         policy.check_profile,
         verdict=_CANNOT,
-        kinds=("issued", "refused"),
+        kinds=("issued", *OF_A_CARD),
     ),
     Check(
         "auditor_floor",

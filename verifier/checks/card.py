@@ -6,8 +6,7 @@ import hashlib
 from typing import Any
 
 from verifier import envelope, jcs
-from verifier.checks.framing import is_later_format
-from verifier.evidence import Evidence
+from verifier.evidence import Evidence, is_later_format
 from verifier.shape import OPENINGS, Problem
 from verifier.state import State
 
@@ -31,8 +30,7 @@ def check_opening_digest(record: Evidence, _state: State) -> Problem | None:
 
 def _document(record: Evidence, state: State) -> dict[str, Any] | None:
     """Give the envelope where it is there, was not checked before, and is of a known format."""
-    document = None if state.cards.is_judged(record.card) else record.document()
-    return None if document is None or is_later_format(document) else document
+    return None if state.cards.is_judged(record.card) else record.known_document()
 
 
 def check_envelope_canonical(record: Evidence, state: State) -> Problem | None:
@@ -76,14 +74,20 @@ def check_effect_key(record: Evidence, state: State) -> Problem | None:
     return None if expected == found else (expected, found)
 
 
-def check_issued_body(record: Evidence, _state: State) -> Problem | None:
-    """The body of issued repeats the envelope; issued_at is the second of at (spec §3.5, §5)."""
-    document = record.document()
+def check_issued_body(record: Evidence, state: State) -> Problem | None:
+    """The body of issued repeats the envelope; issued_at is the second of at (spec §3.5, §5).
+
+    An issued record without its envelope is held against the first later record that has it.
+    """
+    document = record.known_document()
     if document is None or record.kind is None or record.at is None:
         return None
-    if is_later_format(document):
-        return None
-    return envelope.repeats_problem(record.kind, record.body, record.at, document)
+    problem = envelope.repeats_problem(record.kind, record.body, record.at, document)
+    claim = state.claims.get(record.card or b"")
+    if problem is not None or claim is None:
+        return problem
+    at, body = claim
+    return envelope.repeats_problem("issued", body, at, document)
 
 
 def check_opening_missing(names: set[str]) -> Problem:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from verifier.checks import lifecycle, policy, refusals
 from verifier.checks.row import Check
 
-_OF_A_CARD = ("resolved", "refused", "withdrawn", "dispatched", "settled")
+OF_A_CARD = ("resolved", "refused", "withdrawn", "dispatched", "settled")
 
 EVENT_ROWS = (
     Check(
@@ -29,7 +29,7 @@ EVENT_ROWS = (
         "§8.4",
         "the claimed evidence class is not above the derived one",
         policy.check_claim,
-        kinds=("issued",),
+        kinds=("issued", *OF_A_CARD),
     ),
     Check(
         "floor",
@@ -37,7 +37,7 @@ EVENT_ROWS = (
         "§8.5",
         "an issued card has the evidence, members and grant_ttl that its profiles require",
         policy.check_floor,
-        kinds=("issued",),
+        kinds=("issued", *OF_A_CARD),
     ),
     Check(
         "manifest",
@@ -46,7 +46,7 @@ EVENT_ROWS = (
         "the manifest says what the envelope says, covers what is critical, and names the view "
         "that was presented",
         policy.check_manifest,
-        kinds=("issued",),
+        kinds=("issued", *OF_A_CARD),
     ),
     Check(
         "fixed_parameter",
@@ -54,7 +54,7 @@ EVENT_ROWS = (
         "§8.5",
         "the arguments carry no value for a fixed parameter",
         policy.check_fixed_parameter,
-        kinds=("issued",),
+        kinds=("issued", *OF_A_CARD),
     ),
     Check(
         "issued_once",
@@ -86,7 +86,7 @@ EVENT_ROWS = (
         "§6.3",
         "an event of a card follows its issued record",
         lifecycle.check_not_issued,
-        kinds=_OF_A_CARD,
+        kinds=OF_A_CARD,
     ),
     Check(
         "of",
@@ -94,7 +94,7 @@ EVENT_ROWS = (
         "§3.5",
         "of is the last event of the card",
         lifecycle.check_of,
-        kinds=_OF_A_CARD,
+        kinds=OF_A_CARD,
     ),
     Check(
         "echo",

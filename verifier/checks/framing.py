@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 from hmac import compare_digest
-from typing import Any
 
-from verifier.evidence import Evidence
+from verifier.evidence import Evidence, is_later_format
 from verifier.shape import Problem
 from verifier.spec import CARD_FORMAT, VERSION
 from verifier.state import State
@@ -66,12 +65,6 @@ def check_version(record: Evidence, state: State) -> Problem | None:
     if hashlib.sha256(record.envelope).digest() != record.card or _tag_fails(record, state):
         return None
     return CARD_FORMAT, document["format"]
-
-
-def is_later_format(document: dict[str, Any]) -> bool:
-    """Say whether an envelope says that it is of another version of the format."""
-    version = document.get("format")
-    return type(version) is str and version != CARD_FORMAT
 
 
 def _tag_fails(record: Evidence, state: State) -> bool:

@@ -69,7 +69,7 @@ def check_prior_attempt(record: Evidence, state: State) -> Problem | None:
     """An issued card names the last dispatched card of its step and its outcome (spec §6.4)."""
     if record.kind != "issued" or not state.judges_step(record.body["task"]):
         return None
-    document = record.document()
+    document = record.known_document()
     if document is None:
         return None
     found = document.get("prior_attempt")
@@ -222,7 +222,7 @@ def check_rebuilt(record: Evidence, state: State) -> Problem | None:
     if rules.allows_drift is False:
         return "profiles that allow the basis to drift", "rules that ask for a review"
     data = record.openings.get("rebuilt")
-    return None if data is None else exception_problem(data, record.document(), rules)
+    return None if data is None else exception_problem(data, record.known_document(), rules)
 
 
 def _list(names: list[str]) -> str:

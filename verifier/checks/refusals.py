@@ -62,8 +62,10 @@ def _asked_problem(record: Evidence, state: State) -> Problem | None:
     numbers, body = state.cards.numbers, record.body
     if body["gate"] == "issue":
         return None
-    asked = [body.get("target")]
-    asked += [body["echo"]] if "echo" in body else [record.card]
+    if "echo" in body:
+        asked = [body.get("target"), body["echo"]]
+    else:
+        asked = [body.get("target", record.card)]
     expected = next((card for card in asked if card in numbers), None)
     if record.card == expected:
         return None
@@ -97,7 +99,7 @@ def _card(record: Evidence, state: State) -> int | None:
 
 
 def _open_exists(record: Evidence, state: State) -> bool | None:
-    document = record.document()
+    document = record.known_document()
     if document is None:
         return None
     latest = _latest(record, state)
@@ -107,7 +109,7 @@ def _open_exists(record: Evidence, state: State) -> bool | None:
 
 
 def _supersedes_wrong(record: Evidence, state: State) -> bool | None:
-    document = record.document()
+    document = record.known_document()
     if document is None:
         return None
     named = document.get("supersedes")
@@ -116,7 +118,7 @@ def _supersedes_wrong(record: Evidence, state: State) -> bool | None:
 
 
 def _attempt_unnamed(record: Evidence, state: State) -> bool | None:
-    document = record.document()
+    document = record.known_document()
     if document is None:
         return None
     return not names_attempt(document.get("prior_attempt"), record.body["task"], state)
@@ -158,7 +160,7 @@ def _mismatch(record: Evidence, _state: State) -> bool | None:
 
 
 def _claimed_above_derived(record: Evidence, _state: State) -> bool | None:
-    document = record.document()
+    document = record.known_document()
     return None if document is None else policy.claim_problem(document) is not None
 
 
@@ -166,7 +168,7 @@ def _at_issue(problem: Callable[[dict[str, Any], Profile], Problem | None]) -> D
     """Make a reason of what breaks the rules: what the known ones allow, a lost one may not."""
 
     def derive(record: Evidence, state: State) -> bool | None:
-        document = record.document()
+        document = record.known_document()
         if document is None:
             return None
         rules = state.governance.at_issue(document)
@@ -180,7 +182,7 @@ def _at_issue(problem: Callable[[dict[str, Any], Profile], Problem | None]) -> D
 def _manifest_mismatch(record: Evidence, state: State) -> bool | None:
     """A refusal binds no text presented, so it does not show whether a view was another."""
     holds = _at_issue(policy.manifest_problem)(record, state)
-    manifest = (record.document() or {}).get("review_manifest", {})
+    manifest = (record.known_document() or {}).get("review_manifest", {})
     return None if holds is False and "view_digest" in manifest else holds
 
 
@@ -191,7 +193,7 @@ def _self_approval(record: Evidence, state: State) -> bool | None:
         return False
     if rules.complete and not rules.profile.denies_self_approval:
         return False
-    document = record.document()
+    document = record.known_document()
     if document is None:
         return None
     if not policy.is_own_card(document, approver["id"]):
@@ -245,7 +247,7 @@ _DERIVE: dict[tuple[str, str], Derive] = {
 def _rebuilt_problem(record: Evidence) -> Problem | None:
     """Hold the rebuilt envelope of a mismatch against the card, where both are there."""
     data = record.openings.get("rebuilt")
-    return None if data is None else rebuilt_problem(data, record.document())
+    return None if data is None else rebuilt_problem(data, record.known_document())
 
 
 def check_refusal_count(record: Evidence, state: State) -> Problem | None:

@@ -65,6 +65,19 @@ def test_init_without_a_state_directory_is_6_and_makes_nothing(
     assert not (empty_host.folder / "approvals").exists()
 
 
+@pytest.mark.parametrize("lost", ["head", "*"])
+def test_a_lost_memory_is_a_warning_of_the_command_that_found_it(
+    host: SimpleNamespace, lost: str
+) -> None:
+    shutil.copy(key_file(host), host.folder / "key.json")
+    for path in [path for path in host.state.glob(f"cardchain/*/{lost}") if path.name != "keys"]:
+        path.unlink()
+    done = host.run("log", "approvals", "--key", "key.json")
+    assert (done.status, len(done.out.splitlines())) == (0, 1)
+    assert re.fullmatch(r"cardchain: warning: this host had no memory of .+ seq 0 on\n", done.err)
+    assert host.ok("log", "approvals").out == done.out
+
+
 def test_status_is_one_document(host: SimpleNamespace) -> None:
     host.issue()
     status = host.ok("status", "approvals", "--json").json

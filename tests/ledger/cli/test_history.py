@@ -94,7 +94,7 @@ def test_follow_prints_what_is_appended_and_ends_with_an_interrupt(host: SimpleN
     host.issue(task={"id": "other", "step": "refund"})
     assert b'"other"' in follow.stdout.readline()
     follow.send_signal(signal.SIGINT)
-    out, err = follow.communicate(timeout=5)
+    out, err = follow.communicate(timeout=60)
     assert (follow.returncode, out, err.strip()) == (130, b"", b"")
 
 

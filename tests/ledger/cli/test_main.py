@@ -187,6 +187,19 @@ def test_a_full_disk_under_the_output_is_6(host: SimpleNamespace) -> None:
     assert done.err.startswith("cardchain: error: cannot write standard output: No space left")
 
 
+def test_a_full_disk_under_the_errors_leaves_the_exit_status(host: SimpleNamespace) -> None:
+    for command, status in (("status nowhere", 2), (f"settle approvals {'0' * 64}", 2)):
+        assert host.shell(f"cardchain {command} 2> /dev/full").status == status
+    assert host.shell("cardchain status approvals > /dev/full 2> /dev/full").status == 6
+
+
+def test_an_error_of_the_system_has_a_hint(host: SimpleNamespace) -> None:
+    (host.folder / "approvals" / "lock").unlink()
+    done = host.run("status", "approvals")
+    assert (done.status, done.out) == (6, "")
+    assert re.fullmatch(r"cardchain: error: .+/lock: No such .+\ncardchain: hint: .+\n", done.err)
+
+
 def test_a_closed_output_is_6_before_anything_is_done(empty_host: SimpleNamespace) -> None:
     done = empty_host.shell("cardchain init approvals >&-")
     assert done.status == 6

@@ -42,7 +42,11 @@ OWNERS = (
     "operator",
     "workflow",
 )
-GATES = ("issue", "resolve", "withdraw", "dispatch", "guard", "settle", "configure")
+METHODS = (
+    *("issue", "resolve", "withdraw", "dispatch", "guard", "settle"),
+    *("configure", "clock_reset", "affected"),
+)
+SERIES = ("resume", "checklist", "shortcut")
 WRONG = {
     "refused": "no_such_reason",
     "differs": ["/no/such/place"],
@@ -169,7 +173,7 @@ def test_every_refusal_reason_of_every_gate_has_a_scenario() -> None:
 
 
 def test_the_nine_steps_the_ten_questions_and_the_four_shortcuts_have_one_each() -> None:
-    for prefix, count in (("resume", 9), ("checklist", 10), ("shortcut", 4)):
+    for prefix, count in zip(SERIES, (9, 10, 4), strict=True):
         numbers = [int(n.split("_")[1]) for n in SCENARIOS if n.startswith(f"{prefix}_")]
         assert sorted(numbers) == list(range(1, count + 1))
 
@@ -266,7 +270,9 @@ def functions_of(scenario: dict[str, Any]) -> str:
     for number, step in enumerate(scenario["when"], 1):
         expected = expected_of(scenario, number)
         for name in [step["do"], *(inner["do"] for inner in step.get("steps", []))]:
-            if name in GATES:
+            if name == "verify":
+                reasons.setdefault("verifier.verify", [])
+            if name in METHODS:
                 kind = [word for word in ("invalid", "stopped") if expected.get(word)]
                 if "refused" not in expected:
                     reasons.setdefault(f"Ledger.{name}", []).extend(kind)
@@ -278,11 +284,19 @@ def functions_of(scenario: dict[str, Any]) -> str:
     )
 
 
+def place(name: str) -> tuple[int, int, str]:
+    """The numbered series come first, in the order of their numbers."""
+    word, _, rest = name.partition("_")
+    if word not in SERIES:
+        return len(SERIES), 0, name
+    return SERIES.index(word), int(rest.split("_")[0]), name
+
+
 def table_of_scenarios() -> str:
     rows = [
-        f"| `{name}` | {' '.join(scenario['rule'])} | {scenario['what']} | "
-        f"{functions_of(scenario)} |"
-        for name, scenario in SCENARIOS.items()
+        f"| `{name}` | {' '.join(SCENARIOS[name]['rule'])} | {SCENARIOS[name]['what']} | "
+        f"{functions_of(SCENARIOS[name])} |"
+        for name in sorted(SCENARIOS, key=place)
     ]
     return "\n".join(rows) + "\n"
 

@@ -50,14 +50,14 @@ class Naive:
         self.works = True
         self.floods: dict[tuple[str, str, str | None], int] = {}
         self.profiles = corpus.profile_documents(given)
-        gone = given.get("not_at_hand", [])
-        self.at_hand = {
-            sha(canonical(profile)): profile
-            for label, profile in self.profiles.items()
-            if label not in gone
-        }
+        self.gone = given.get("not_at_hand", [])
+        self.at_hand = self.profiles_but(self.gone)
         if "profile" in given:
             self.append("configured", profile=self.profile(given["profile"]))
+
+    def profiles_but(self, gone: list[str]) -> dict[str, Any]:
+        kept = {label: profile for label, profile in self.profiles.items() if label not in gone}
+        return {sha(canonical(profile)): profile for profile in kept.values()}
 
     # The log
 
@@ -167,7 +167,10 @@ class Naive:
         return events[-1]["profile"] if events else None
 
     def rules_of(self, card: str) -> list[Any]:
-        return self.rules(self.chain_profile(self.issued(card)["seq"]), self.envelope(card))
+        try:
+            return self.rules(self.chain_profile(self.issued(card)["seq"]), self.envelope(card))
+        except KeyError as error:
+            raise Stopped from error
 
     def below_floor(self, rules: list[Any], envelope: Any) -> bool:
         claim = envelope.get("approval_basis", {}).get("evidence_class", "none")
@@ -358,7 +361,8 @@ class Naive:
         envelope = self.envelope(card)
         terms = {name: v for name, v in envelope.items() if name not in corpus.FACTS}
         rebuilt = completed({**terms, **facts})
-        differs, rules = differing(envelope, rebuilt), self.rules_of(card)
+        differs = differing(envelope, rebuilt)
+        rules = self.rules_of(card) if differs else []
         was, now = envelope.get("approval_basis", {}), rebuilt.get("approval_basis", {})
         may_drift = (
             all(place.startswith("/approval_basis") for place in differs)
@@ -430,9 +434,10 @@ class Naive:
 
     # The host
 
-    def restart(self) -> None:
+    def restart(self, without: list[str]) -> None:
         """Nothing survives but the lines and who is called what."""
         self.lines = list(self.lines)
+        self.at_hand = self.profiles_but([*self.gone, *without])
 
     def storage(self, works: bool) -> None:
         self.works = works

@@ -144,8 +144,8 @@ class Play:
     def do_advance_clock(self, seconds: float) -> None:
         self.clock.now += round(seconds * 1000)
 
-    def do_restart(self) -> None:
-        self.driver.restart()
+    def do_restart(self, without: list[str] | None = None) -> None:
+        self.driver.restart(without or [])
 
     def do_storage(self, works: bool) -> None:
         self.driver.storage(works)

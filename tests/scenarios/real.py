@@ -44,12 +44,15 @@ class Real:
         self.profiles = {
             label: canonical(profile) for label, profile in corpus.profile_documents(given).items()
         }
-        gone = given.get("not_at_hand", [])
-        self.at_hand = [text for label, text in self.profiles.items() if label not in gone]
+        self.gone = given.get("not_at_hand", [])
+        self.at_hand = self.profiles_but(self.gone)
         chain_profile = self.profiles.get(given.get("profile"))
         with Ledger.init(self.path, name="scenario", profile=chain_profile, clock=clock):
             pass
         self.ledger = self.opened()
+
+    def profiles_but(self, gone: list[str]) -> list[bytes]:
+        return [text for label, text in self.profiles.items() if label not in gone]
 
     def opened(self) -> Ledger:
         profiles = [text for text in self.at_hand if well_formed(text)]
@@ -177,8 +180,9 @@ class Real:
 
     # The host
 
-    def restart(self) -> None:
+    def restart(self, without: list[str]) -> None:
         self.ledger.close()
+        self.at_hand = self.profiles_but([*self.gone, *without])
         self.ledger = self.opened()
 
     def storage(self, works: bool) -> None:

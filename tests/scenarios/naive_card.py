@@ -56,7 +56,7 @@ def at(document: Any, pointer: str) -> Any:
     for name in pointer.split("/")[1:]:
         if isinstance(document, dict) and name in document:
             document = document[name]
-        elif isinstance(document, list) and name.isdigit() and int(name) < len(document):
+        elif isinstance(document, list) and name in map(str, range(len(document))):
             document = document[int(name)]
         else:
             return None

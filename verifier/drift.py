@@ -14,6 +14,7 @@ from verifier.report import Drift
 from verifier.shape import Problem
 
 MAX_POINTERS = 64
+MAX_POINTER = 256  # code points of one that are shown
 
 BASIS = "/approval_basis"
 _CLASSES = (
@@ -90,5 +91,9 @@ def _is_basis(pointer: str) -> bool:
 def drift(seq: int, card: bytes, event: str, old: dict[str, Any], new: dict[str, Any]) -> Drift:
     """Compare a card with what was rebuilt for it."""
     found = list(islice(differences(old, new), MAX_POINTERS + 1))
-    pairs = tuple((pointer, drift_class(pointer)) for pointer in found[:MAX_POINTERS])
+    pairs = tuple((_short(pointer), drift_class(pointer)) for pointer in found[:MAX_POINTERS])
     return Drift(seq, card.hex(), event, pairs, len(found) > MAX_POINTERS)
+
+
+def _short(pointer: str) -> str:
+    return pointer if len(pointer) <= MAX_POINTER else f"{pointer[:MAX_POINTER]}…"

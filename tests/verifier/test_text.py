@@ -11,13 +11,14 @@ from hypothesis import strategies as st
 
 from verifier import Finding, LogReport, Report, Verdict, render_text, verify
 from verifier.escape import is_hidden
-from verifier.report import Counts, Input, Outcome, Row
+from verifier.report import Approval, Counts, Drift, Input, Outcome, Property, Row
 from verifier.text import diagnostic, utc
 
 HOSTILE = st.text(max_size=20) | st.sampled_from(["\x1b[2J", "a\nVERIFIED\n", "\u202e", "\udcff"])
 
 
 def report_with(text: str) -> Report:
+    found = Property(Outcome.PASS, text)
     finding = Finding("tag", Verdict.BROKEN, text, 1, 2, 3, text, text, text, text)
     log = LogReport(
         path=text,
@@ -28,7 +29,9 @@ def report_with(text: str) -> Report:
         findings_total=2,
         warnings=(text,),
         not_checked=(text,),
-        counts=Counts(kinds=((text, 1),)),
+        counts=Counts(kinds=((text, 1),), exceptions=((text, 1),)),
+        approvals=(Approval("ab", found, found, found, (("basis engine", text),)),),
+        drifts=(Drift(1, "ab", "refused", ((text, "request"),), True),),
         inputs=(Input(text, 1, "ab"),),
         last_seq=3,
         first_seq=0,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from ledger.hidden import shown
+from ledger.hidden import shown, word
 
 _NAMED: Final = 5  # differing places that a message names; the error holds all
 
@@ -224,7 +224,7 @@ class LooseMode(LedgerError):
         """Take the path, the mode found and the mode expected."""
         super().__init__(
             f"{shown(str(path))}: mode {mode & 0o7777:04o}, expected {expected:04o}",
-            f"run: chmod {expected:o} {shown(str(path))}",
+            f"run: chmod {expected:o} {word(path)}",
         )
         self.path = path
         self.mode = mode
@@ -251,7 +251,7 @@ class Copied(LedgerError):
         """Take the ledger directory."""
         super().__init__(
             f"{shown(str(path))}: not the directory that this host wrote to, but a copy",
-            f"if this copy is to be the ledger now, run: cardchain adopt {shown(str(path))}",
+            f"if this copy is to be the ledger now, run: cardchain adopt {word(path)}",
         )
         self.path = path
 
@@ -264,7 +264,7 @@ class ClockWentBack(LedgerError):
         super().__init__(
             f"the clock reads {now} ms, the last record is of {last} ms",
             "correct the clock, or, if the last record was ahead of time, run: "
-            f"cardchain clock-reset {shown(str(path))} --by ID --reason clock_fixed",
+            f"cardchain clock-reset {word(path)} --by ID --reason clock_fixed",
         )
         self.path = path
         self.last = last

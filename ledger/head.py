@@ -55,6 +55,8 @@ class HeadFile:
                 return _parse(file.read(SIZE + 1))
         except FileNotFoundError:
             return None
+        except OSError as error:
+            raise StoreFailed(f"read {self._path}: {error.strerror}") from error
 
     def advance(self, head: Head) -> None:
         """Remember `head`, unless a later record is remembered already.

@@ -6,6 +6,7 @@ The list does not depend on the Unicode version of the interpreter.
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Final
 
 _RANGES: Final = (
@@ -75,6 +76,11 @@ def shown(text: str) -> str:
     give different results. The result has no line break and no control character.
     """
     return _ESCAPED.sub(lambda match: _escape(match[0]), text)
+
+
+def word(text: object) -> str:
+    """Give what is shown of `text` as one word of a shell, for a command to run next."""
+    return shlex.quote(shown(str(text)))
 
 
 def blank(text: str) -> bool:

@@ -185,6 +185,8 @@ def _dump(value: JSON, walk: _Walk) -> bytes:
 
 
 def _characters(text: bytes) -> str:
+    if type(text) is not bytes:
+        raise ProposalInvalid("", f"expected bytes of JSON, found {type(text).__name__}")
     if len(text) > MAX_BYTES:
         raise ProposalInvalid("", f"{len(text)} bytes, limit {MAX_BYTES}")
     if text.startswith(b"\xef\xbb\xbf"):

@@ -147,11 +147,13 @@ def read(path: Path) -> KeyFile:
 
     """
     try:
-        with open(path, "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            text = file.read(4097)
+            text = file.read(4097) if stat.S_ISREG(mode) else b""
     except OSError as error:
         raise KeyFileUnusable(path, error.strerror or "it cannot be read") from error
+    if not stat.S_ISREG(mode):
+        raise KeyFileUnusable(path, "not a regular file")
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise LooseMode(path, stat.S_IMODE(mode), 0o600)
     return _parse(path, text)

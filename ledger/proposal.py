@@ -67,8 +67,12 @@ class Proposal:
         members of spec §2.3 by their names, such as `impact=` and `supersedes=`.
         None stands for an absent member. Raises `ProposalInvalid`.
         """
-        if len(task) != 2:
-            raise ProposalInvalid("/task", f"found {len(task)} elements, expected (id, step)")
+        if not isinstance(task, tuple | list) or len(task) != 2:
+            raise ProposalInvalid("/task", "expected (id, step)")
+        if "action" in terms:
+            raise ProposalInvalid(
+                "/action", "give tool_name, arguments and the like, not the whole"
+            )
         facts = _tool_facts(
             tool_name=tool_name,
             arguments=arguments,

@@ -114,6 +114,8 @@ def approver(
         return None
     said: dict[str, Any] = {"id": who, "assurance": assurance}
     if evidence is not None:
+        if not isinstance(evidence, Evidence):
+            raise ProposalInvalid("evidence", f"expected Evidence, found {_found(evidence)}")
         said["evidence"] = {
             "type": line("evidence/type", evidence.type),
             "digest": digest("evidence/digest", evidence.digest),
@@ -204,7 +206,7 @@ def runtime(value: Mapping[str, str] | None) -> dict[str, str] | None:
     """Give what a runtime says of itself: `name`, and what else it has (spec §3.5)."""
     if value is None:
         return None
-    if "name" not in value or not set(value) <= set(RUNTIME_MEMBERS):
+    if not isinstance(value, Mapping) or not {"name"} <= set(value) <= set(RUNTIME_MEMBERS):
         expected = "name, and any of " + ", ".join(RUNTIME_MEMBERS[1:])
         raise ProposalInvalid("runtime", f"expected {expected}")
     return {member: line(f"runtime/{member}", item) for member, item in value.items()}

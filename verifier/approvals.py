@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from verifier.cards import APPROVED, DISPATCHED
 from verifier.checks import CHECKS
 from verifier.replay import Replay
-from verifier.report import Approval, Outcome, Property, Verdict
+from verifier.report import Approval, Outcome, Property
+from verifier.spec import EVIDENCE_CLASSES
 from verifier.witness import Witness
 
 _PROVENANCE = frozenset({"claim", "floor", "fixed_parameter", "self_approval", "assurance"})
 _PRESENTATION = frozenset({"manifest"})
-_CANNOT = frozenset(check.id for check in CHECKS if check.verdict is Verdict.CANNOT_VERIFY)
-_EXECUTION = frozenset(check.id for check in CHECKS) - _PROVENANCE - _PRESENTATION - _CANNOT
+_EXECUTION = frozenset(check.id for check in CHECKS) - _PROVENANCE - _PRESENTATION
 _NOTHING = Witness()
 
 
@@ -56,9 +56,7 @@ class Approvals(Collection[Approval]):
         return Approval(
             card=card.hex(),
             execution=_failed(blamed, _EXECUTION) or general or self._execution(number),
-            provenance=_failed(blamed, _PROVENANCE)
-            or general
-            or self._provenance(number, shown, blamed),
+            provenance=_failed(blamed, _PROVENANCE) or general or self._provenance(number, shown),
             presentation=_failed(blamed, _PRESENTATION) or general or _presentation(shown),
             asserted=shown.asserted,
         )
@@ -74,7 +72,7 @@ class Approvals(Collection[Approval]):
             return _not_checked("an exception, and an envelope is absent")
         return _passed("what was rebuilt differs as the exception basis_drift allows")
 
-    def _provenance(self, number: int, shown: Witness, blamed: list[str]) -> Property:
+    def _provenance(self, number: int, shown: Witness) -> Property:
         if not shown.has_envelope:
             return _not_checked("the envelope is absent")
         if shown.evidence_class is None:
@@ -85,7 +83,7 @@ class Approvals(Collection[Approval]):
             return _not_checked(f"the profile {missing} is not at hand")
         if not rules.complete:
             return _not_checked("the profile in force is not known")
-        if "auditor_floor" in blamed:
+        if EVIDENCE_CLASSES.index(shown.evidence_class) < self.replay.state.floor:
             return _not_checked(f"the floor of the auditor is above {shown.evidence_class}")
         return _passed(f"evidence class {shown.evidence_class}, claimed and derived")
 

@@ -152,6 +152,8 @@ def _read(file: str, warnings: list[str]) -> Key:
             data = stream.read(MAX_KEY_FILE + 1)
     except OSError as error:
         raise KeyUnusable(error.strerror or "it cannot be read") from None
+    except ValueError:
+        raise KeyUnusable("it is no path: it holds a null byte") from None
     if len(data) > MAX_KEY_FILE:
         raise KeyUnusable(f"it is over {MAX_KEY_FILE} bytes")
     key = _key(data, file)

@@ -19,6 +19,7 @@ from verifier.state import Absent, State, bound_bits
 from verifier.tally import Run, Tally
 
 MAX_FINDINGS = 1000
+MAX_TEXT = 1000  # code points of what a finding quotes
 # spec §10.3, rule 6; what is wrong in an envelope is wrong in all records of its card
 SILENCED_GROUPS = (
     "lifecycle",
@@ -78,7 +79,8 @@ class Replay:
         self.tally = Tally()
         self.findings: list[Finding] = []
         self.failed: Counter[str] = Counter()
-        self.blamed: dict[bytes, list[str]] = {}  # cards with findings, and the checks
+        self.blamed: dict[bytes, list[str]] = {}  # cards with broken rules, and the checks
+        self._listed: Counter[Verdict] = Counter()
         self.head = head
         self.head_at: int | None = None
         self.begins_at: int | None = None  # seq of the record that the log begins with
@@ -196,18 +198,24 @@ class Replay:
             return False
         if check.id not in REPORTED_ONCE:
             return True
-        name = f"{check.id} {problem}"
+        name = hash((check.id, problem))
         known = name in self.state.names
         self.state.names.add(name)
         return not known
 
     def report(self, check: Check, problem: Problem, record: Evidence | Absent | None) -> None:
-        """Add a finding of a check; raises TooManyFindings."""
+        """Add a finding of a check; raises TooManyFindings.
+
+        What cannot be verified is listed up to a limit and never ends the reading: it must not hide
+        what is broken after it.
+        """
         self.failed[check.id] += 1
-        self.findings.append(finding(check, problem, record))
-        if record is not None and record.card is not None:
+        self._listed[check.verdict] += 1
+        if self._listed[check.verdict] <= MAX_FINDINGS:
+            self.findings.append(finding(check, problem, record))
+        if check.verdict is Verdict.BROKEN and record is not None and record.card is not None:
             self.blamed.setdefault(record.card, []).append(check.id)
-        if len(self.findings) >= MAX_FINDINGS:
+        if self._listed[Verdict.BROKEN] >= MAX_FINDINGS:
             raise TooManyFindings
 
     def _touch(self, card: bytes | None) -> None:
@@ -390,8 +398,13 @@ def finding(check: Check, problem: Problem, record: Evidence | Absent | None) ->
         offset=None if record is None or record.offset < 0 else record.offset,
         line=None,
         seq=None if record is None else record.seq,
-        expected=problem[0],
-        found=problem[1],
+        expected=_cut(problem[0]),
+        found=_cut(problem[1]),
         cause=check.cause,
         next_command=check.next_command.replace("{kid}", kid or "KID"),
     )
+
+
+def _cut(text: str) -> str:
+    """Give a text, or its beginning where it is so long that a report could exhaust memory."""
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text)} characters)"

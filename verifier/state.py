@@ -133,7 +133,7 @@ class State:
         self.absent: dict[int, Absent] = {}  # records with openings that are not there, by seq
         # at and body of issued records without their envelope, by card, until it is seen
         self.claims: dict[bytes, tuple[int, dict[str, Any]]] = {}
-        self.names: set[str] = set()  # versions and kids already reported
+        self.names: set[int] = set()  # hashes of versions and kids already reported
         self.touched: set[bytes] = set()
         self.gaps: list[tuple[int, int]] = []  # missing seqs, as [first, end), in order
         self.surplus: int | None = None  # seq of the record before, where it came too late

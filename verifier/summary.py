@@ -61,7 +61,7 @@ def report(path: str, replay: Replay, reading: Reading) -> LogReport:
         findings=tuple(
             finding if finding.file else replace(finding, file=path) for finding in replay.findings
         ),
-        findings_total=len(replay.findings),
+        findings_total=sum(replay.failed.values()),
         warnings=(*reading.warnings, *_pin_warnings(replay)),
         not_checked=(*reading.not_read, *_not_checked(replay), *BEYOND),
         counts=Counts(

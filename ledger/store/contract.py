@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Protocol
 
 from ledger.errors import LedgerError
-from ledger.hidden import shown
+from ledger.hidden import shown, word
 
 Framing = Callable[[bytes, int], int | None]
 """Gives the length of the record that begins at an offset of a buffer, None if it is cut short.
@@ -28,10 +28,12 @@ class NotALedger(LedgerError):
 
     exit_status = 2
 
-    def __init__(self, path: Path, reason: str) -> None:
-        """Take the path, and a safe reason."""
-        name = shown(str(path))
-        super().__init__(f"{name}: no ledger: {reason}", f"make one with: cardchain init {name}")
+    def __init__(self, path: Path, reason: str, hint: str = "") -> None:
+        """Take the path, a safe reason, and what to do if that is not to make a ledger."""
+        super().__init__(
+            f"{shown(str(path))}: no ledger: {reason}",
+            hint or f"make one with: cardchain init {word(path)}",
+        )
         self.path = path
         self.reason = reason
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ledger.errors import BrokenLedger, LooseMode, StoreFailed
+from ledger.hidden import shown, word
 from ledger.store.contract import AlreadyThere, NotALedger
 
 PLACES = ("segments", "quarantine", "checkpoints")
@@ -98,9 +99,10 @@ def require_ledger(path: Path) -> None:
         try:
             found = os.lstat(place)
         except FileNotFoundError as error:
-            raise NotALedger(path, f"{place.name} does not exist") from error
+            hint = f"run: mkdir -m 700 {word(place)}" if place.name in PLACES[1:] else ""
+            raise NotALedger(path, f"{shown(place.name)} does not exist", hint) from error
         if stat.S_ISLNK(found.st_mode):
             raise BrokenLedger(place, 0, None, "a symbolic link, expected a directory")
         if not stat.S_ISDIR(found.st_mode):
-            raise NotALedger(path, f"{place.name} is not a directory")
+            raise NotALedger(path, f"{shown(place.name)} is not a directory")
         require_private(place, found, 0o700)

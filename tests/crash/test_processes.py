@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import Popen
+from typing import Any
 
 from ledger import Ledger, Proposal
 
@@ -29,12 +30,13 @@ with Ledger.open(path) as ledger:
 DECIDE = """
 import json, sys, time
 from ledger import Ledger, Refused
-path, name = sys.argv[1:]
+path, name, block = sys.argv[1:]
 with Ledger.open(path) as ledger:
     cards = [record.card for record in ledger.records() if record.kind == "issued"]
-    print("ready", flush=True)
-    sys.stdin.readline()
-    for card in cards:
+    for number, card in enumerate(cards):
+        if number % int(block) == 0:
+            print("ready", flush=True)
+            sys.stdin.readline()
         begun = time.monotonic_ns()
         try:
             record = ledger.resolve(card, "approve", approver=name, target=card)
@@ -44,11 +46,14 @@ with Ledger.open(path) as ledger:
         print(json.dumps([*said, begun, time.monotonic_ns()]))
 """
 
+BLOCK = 10
+"""Cards that two processes decide between one meeting and the next; divides every count."""
+
 Start = Callable[..., "Popen[str]"]
 
 
-def together(processes: list[Popen[str]]) -> list[list[str]]:
-    """Let the processes go at one moment; gives the lines that each printed after that."""
+def go(processes: list[Popen[str]]) -> None:
+    """Let the processes go at one moment."""
     for process in processes:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
@@ -56,6 +61,11 @@ def together(processes: list[Popen[str]]) -> list[list[str]]:
         assert process.stdin is not None
         process.stdin.write("go\n")
         process.stdin.flush()
+
+
+def together(processes: list[Popen[str]]) -> list[list[str]]:
+    """Let the processes go at one moment; gives the lines that each printed after that."""
+    go(processes)
     outputs = [process.communicate()[0].splitlines() for process in processes]
     assert [process.returncode for process in processes] == [0] * len(processes)
     return outputs
@@ -92,8 +102,16 @@ def test_two_processes_that_decide_the_same_cards_decide_each_once(
                     task=("run", str(number)), tool_name="t", arguments={}, reasoning="", ttl=600
                 )
             )
-    outputs = together([start(DECIDE, path, f"user:approver-{n}") for n in (1, 2)])
-    one, two = ([json.loads(line) for line in output] for output in outputs)
+    processes = [start(DECIDE, path, f"user:approver-{n}", BLOCK) for n in (1, 2)]
+    said: list[list[Any]] = [[], []]
+    for begin in range(0, count, BLOCK):  # meet again and again: else one may lead all the way
+        go(processes if begin % (2 * BLOCK) else processes[::-1])
+        for lines, process in zip(said, processes, strict=True):
+            assert process.stdout is not None
+            lines += [json.loads(process.stdout.readline()) for _ in range(BLOCK)]
+    assert [process.communicate()[0] for process in processes] == ["", ""]
+    assert [process.returncode for process in processes] == [0, 0]
+    one, two = said
     for a, b in zip(one, two, strict=True):
         assert {a[0], b[0]} == {"resolved", "already_resolved"}
     overlapped = sum(a[2] < b[3] and b[2] < a[3] for a, b in zip(one, two, strict=True))

@@ -230,6 +230,9 @@ def test_proposal_as_json_has_no_member_that_the_ledger_sets() -> None:
     [
         ({"ttl": 0}, "/ttl"),
         ({"task": ("only",)}, "/task"),
+        ({"task": "ab"}, "/task"),
+        ({"task": None}, "/task"),
+        ({"action": {"tool_name": "other", "arguments": {}}}, "/action"),
         ({"task": ("", "step")}, "/task/id"),
         ({"arguments": {1: 2}}, "/action/arguments"),
         ({"arguments": {"a": float("nan")}}, "/action/arguments/a"),
@@ -248,6 +251,15 @@ def test_proposal_that_breaks_a_rule_is_refused(members: dict[str, Any], pointer
     with pytest.raises(ProposalInvalid) as caught:
         proposal(**members)
     assert caught.value.pointer == pointer
+
+
+@pytest.mark.parametrize("kind", [Proposal, Facts])
+def test_only_bytes_are_read(kind: Any) -> None:
+    good = (proposal() if kind is Proposal else facts()).canonical
+    for other in (good.decode(), bytearray(good), None, 7):
+        for read in (kind, kind.from_json):
+            with pytest.raises(ProposalInvalid, match="expected bytes"):
+                read(other)
 
 
 @pytest.mark.parametrize("kind", [Proposal, Facts])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
+import shlex
 from dataclasses import dataclass
 
 import pytest
@@ -66,6 +67,13 @@ def test_message_and_hint_are_lower_case_lines_without_full_stop(kind: type[Ledg
     error, _ = ERRORS[kind]
     for text in (str(error), error.hint):
         assert re.fullmatch(r"[^A-Z\n].*[^.\n]", text)
+
+
+def test_a_path_in_a_hint_is_one_word_of_a_shell() -> None:
+    path = "my ledger; $(halt) 'x'"
+    for error in (errors.Copied(path), errors.LooseMode(path, 0o666)):
+        assert shlex.split(error.hint)[-1] == path
+    assert shlex.split(errors.ClockWentBack(path, 2, 1).hint)[-5] == path
 
 
 HOSTILE = "\x1b[2J\u202e\n"

@@ -262,6 +262,14 @@ def test_a_path_without_a_ledger_is_refused_and_left_alone(tmp_path: Path) -> No
     assert not (tmp_path / "nothing").exists()
 
 
+@pytest.mark.parametrize("name", ["quarantine", "checkpoints"])
+def test_an_empty_directory_that_a_copy_lost_is_to_be_made(path: Path, name: str) -> None:
+    (path / name).rmdir()
+    with pytest.raises(NotALedger) as caught:
+        opened(path)
+    assert caught.value.hint == f"run: mkdir -m 700 {path / name}"
+
+
 def test_a_ledger_is_not_made_over_anything(tmp_path: Path) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").write_text("kept")

@@ -85,3 +85,9 @@ def test_a_link_in_its_place_is_not_followed(path: Path) -> None:
     with pytest.raises(StoreFailed):
         file(path).advance(HEAD)
     assert not (path.parent / "elsewhere").exists()
+
+
+def test_what_cannot_be_read_is_said(path: Path) -> None:
+    path.mkdir()
+    with pytest.raises(StoreFailed):
+        file(path).read()

@@ -100,6 +100,15 @@ def test_a_key_file_that_is_not_there_is_unusable(tmp_path: Path) -> None:
         keys.read(tmp_path / "nothing.json")
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_a_key_file_that_is_no_file_is_unusable(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "key.json")
+    with pytest.raises(KeyFileUnusable):
+        keys.read(tmp_path / "key.json")
+
+
 def test_a_key_is_made_private_and_read_back(host: Path) -> None:
     before = os.umask(0)
     try:

@@ -115,6 +115,7 @@ def test_a_name_that_is_none_makes_nothing(tmp_path: Path, host: Path, name: Any
         lambda ledger: ledger.resolve(HASH, "approve", approver="a", note="x" * 1_048_577),
         lambda ledger: ledger.resolve(HASH, "approve", approver="a", presented=b"raw"),
         lambda ledger: ledger.resolve(HASH, "approve", approver="a", response=Opening(b"", "")),
+        lambda ledger: ledger.resolve(HASH, "approve", approver="a", evidence="oidc"),
         lambda ledger: ledger.withdraw(HASH, by="a", reason="because"),
         lambda ledger: ledger.dispatch(HASH, {"action": {}}),
         lambda ledger: ledger.settle(HASH, "done"),
@@ -143,7 +144,7 @@ def test_there_is_no_default_decision_and_no_default_approver(ledger: Ledger) ->
 
 
 @pytest.mark.parametrize(
-    "runtime", [{}, {"run": "1"}, {"name": "r", "user": "x"}, {"name": ""}, {"name": 7}]
+    "runtime", [{}, {"run": "1"}, {"name": "r", "user": "x"}, {"name": ""}, {"name": 7}, "name", 7]
 )
 def test_a_runtime_says_its_name_and_what_the_format_knows(
     ledger: Ledger, proposal: Propose, runtime: Any

@@ -306,3 +306,28 @@ def test_policy_evidence_is_seen_where_the_envelope_is_first_shown(
     report = judge(log.data)
     assert found(report) == [("profile", 3)]
     assert report.verdict is Verdict.CANNOT_VERIFY
+
+
+def test_what_cannot_be_verified_hides_nothing_that_is_broken(judge: Judge, new_log: Any) -> None:
+    log = new_log()
+    log.open()
+    basis = {"verdict": "ask", "engine": "rules", "evidence_class": "none", "rules": []}
+    for number in range(MAX_FINDINGS + 1):
+        log.issue(number, approval_basis={**basis, "profile": f"{number:064x}"})
+    log.add("opened", None, {"name": "test", "software": "tests"})
+    report = judge(log.data)
+    assert report.verdict is Verdict.BROKEN
+    assert found(report)[MAX_FINDINGS - 1 :] == [
+        ("profile", MAX_FINDINGS),
+        ("opened", MAX_FINDINGS + 2),
+    ]
+    assert report.logs[0].findings_total == MAX_FINDINGS + 2
+
+
+def test_a_finding_quotes_only_the_beginning_of_a_long_text(judge: Judge, new_log: Any) -> None:
+    log = new_log()
+    log.open()
+    log.issue(**{"k" * 900_000: 1})
+    report = judge(log.data)
+    assert found(report) == [("envelope_schema", 1)]
+    assert len(report.logs[0].findings[0].found) < 2000

@@ -193,3 +193,9 @@ def test_a_log_that_ends_before_its_pin_gets_a_warning(
     pinned = {"seq": 1, "digest": "ab" * 32}
     report = run([file], str(log.key_file(tmp_path / "k.json", pin=pinned)))
     assert checks_of(report) == ["pin"]
+
+
+def test_a_path_with_a_null_byte_is_unreadable() -> None:
+    report = verify(["log\0"], ["key\0"], environ={})
+    assert [finding.check for finding in report.logs[0].findings] == ["unreadable"]
+    assert any("null byte" in warning for warning in report.logs[0].warnings)

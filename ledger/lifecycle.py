@@ -165,12 +165,10 @@ def _not_by(turn: Turn, card: Card, approver: Body) -> str | None:
 def _drift(turn: Turn, card: Card, envelope: Envelope, rebuilt: Envelope, now: Now) -> Rules | None:
     """Give the rules that allow the basis to differ, None if nothing does (spec §8.6)."""
     document = envelope.document
-    try:
-        rules = _rules(turn, card.profile, document)
-    except ProfileMissing:
+    if not policy.drift_of_basis(document, rebuilt.document, now.policy_outcome):
         return None
-    allowed = policy.drift_allowed(document, rebuilt.document, rules, now.policy_outcome)
-    return rules if allowed else None
+    rules = _rules(turn, card.profile, document)
+    return rules if rules.drift_allowed else None
 
 
 def _rules(turn: Turn, chain_profile: bytes | None, document: policy.Document) -> Rules:

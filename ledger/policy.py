@@ -145,18 +145,15 @@ def assurance_too_low(rules: Rules, assurance: str) -> bool:
 # Drift at dispatch (spec §8.6)
 
 
-def drift_allowed(
-    document: Document, rebuilt: Document, rules: Rules, policy_outcome: str | None
-) -> bool:
-    """Tell whether two envelopes differ only in a basis that may be another one now.
+def drift_of_basis(document: Document, rebuilt: Document, policy_outcome: str | None) -> bool:
+    """Tell whether two envelopes differ only in a basis by which policy now allows the call.
 
     A basis that names another profile than the card is no such basis: the approver decided under
-    the rules of that one.
+    the rules of that one. Whether it may differ is for the rules in force to say.
     """
     was, now = document.get("approval_basis"), rebuilt.get("approval_basis")
     return (
-        rules.drift_allowed
-        and policy_outcome == ALLOW
+        policy_outcome == ALLOW
         and was is not None
         and now is not None
         and now["verdict"] == ALLOW

@@ -186,6 +186,7 @@ class Ledger(Reader):
 
         Raises:
             Refused: The decision does not count; the card stays as it was.
+            ProfileMissing: The card names a profile that is not at hand; nothing is recorded.
 
         """
         who = request.approver(request.person("approver", approver), assurance, evidence)

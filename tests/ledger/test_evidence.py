@@ -498,13 +498,16 @@ def test_a_basis_that_drifted_below_the_floor_is_refused(
         assert ledger.dispatch(card, now).record.kind == "dispatched"
 
 
-def test_without_the_card_profile_a_basis_may_not_drift(
+def test_without_the_card_profile_nobody_can_say_whether_a_basis_may_drift(
     ledger: Ledger, proposal: Propose, clock: Any
 ) -> None:
+    """Other drift is a mismatch all the same, and where nothing differs no profile is needed."""
     named = profile()
     with Ledger.open(ledger.path, profiles=[named], clock=clock) as given:
         card = approved(given, proposal, approval_basis=basis(named))
-    refused = refusal(lambda: ledger.dispatch(card, drifted(named), policy_outcome="allow"))
-    assert refused.reason == "mismatch"
+    with pytest.raises(ProfileMissing, match=digest(named)):
+        ledger.dispatch(card, drifted(named), policy_outcome="allow")
+    assert ledger.status().count == 3
+    assert refusal(lambda: ledger.dispatch(card, drifted(named))).reason == "mismatch"
     same = Facts.for_tool_call(**CALL, approval_basis=basis(named))
     assert ledger.dispatch(card, same).record.kind == "dispatched"

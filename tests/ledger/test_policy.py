@@ -332,42 +332,40 @@ def test_self_approval_is_told_before_a_weak_assurance() -> None:
 
 # Drift
 
-ALLOWING = Rules(drift_allowed=True)
 BEFORE = card(approval_basis=basis("fired_rules", rules=[RULE], verdict="require_approval"))
 NOW = card(approval_basis=basis("fired_rules", rules=[{**RULE, "sha256": OTHER}], verdict="allow"))
 
 
 def test_a_basis_may_drift_where_all_conditions_hold() -> None:
-    assert policy.drift_allowed(BEFORE, NOW, ALLOWING, "allow")
+    assert policy.drift_of_basis(BEFORE, NOW, "allow")
 
 
 @pytest.mark.parametrize(
-    ("change", "rules", "outcome"),
+    ("change", "outcome"),
     [
-        ({}, NONE, "allow"),
-        ({}, ALLOWING, None),
-        ({}, ALLOWING, "require_approval"),
-        ({"verdict": "require_approval"}, ALLOWING, "allow"),
-        ({"verdict": "deny"}, ALLOWING, "allow"),
-        ({"profile": OTHER}, ALLOWING, "allow"),
+        ({}, None),
+        ({}, "require_approval"),
+        ({"verdict": "require_approval"}, "allow"),
+        ({"verdict": "deny"}, "allow"),
+        ({"profile": OTHER}, "allow"),
     ],
 )
 def test_a_basis_may_not_drift_where_one_condition_fails(
-    change: dict[str, Any], rules: Rules, outcome: str | None
+    change: dict[str, Any], outcome: str | None
 ) -> None:
     now = {**NOW, "approval_basis": {**NOW["approval_basis"], **change}}
-    assert not policy.drift_allowed(BEFORE, now, rules, outcome)
+    assert not policy.drift_of_basis(BEFORE, now, outcome)
 
 
 @pytest.mark.parametrize("member", ["subject", "approval_basis"])
 def test_nothing_but_the_basis_may_drift(member: str) -> None:
     now = {name: value for name, value in NOW.items() if name != member}
-    assert not policy.drift_allowed(BEFORE, now, ALLOWING, "allow")
+    assert not policy.drift_of_basis(BEFORE, now, "allow")
 
 
 def test_a_basis_that_appears_is_no_drift_of_one() -> None:
     before = {name: value for name, value in BEFORE.items() if name != "approval_basis"}
-    assert not policy.drift_allowed(before, NOW, ALLOWING, "allow")
+    assert not policy.drift_of_basis(before, NOW, "allow")
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,8 @@ def test_two_logs_of_one_chain_that_differ_are_a_fork(exported: SimpleNamespace)
     head.unlink()
     (index,) = exported.state.rglob("index.sqlite")
     index.unlink()
-    exported.ok("withdraw", "approvals", card, "--reason", "cancelled", "--by", "user:approver-1")
+    again = ["withdraw", "approvals", card, "--reason", "cancelled", "--by", "user:approver-1"]
+    assert exported.run(*again).status == 0  # with a warning: the memory of this host is lost
     done = exported.run("audit", "verify", "copy", "approvals", "--json")
     assert done.status == 3
     assert "fork" in {check for check, _ in findings(done)}

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from verifier import jcs
 from verifier.profile import Profile, ProfileRefused, parse_profile, stricter
-from verifier.spec import MAX_PROFILE
+from verifier.spec import MAX_DOCUMENT
 
 Library = dict[bytes, Profile | None]
 """Profiles by digest; None is one whose bytes are malformed."""
@@ -141,16 +142,21 @@ def profile_of(document: dict[str, Any] | None) -> bytes | None:
 
 
 def load_profiles(files: Iterable[str]) -> tuple[Library, list[str]]:
-    """Read profile files, each named by the digest of its bytes; what is unusable is a warning."""
+    """Read profile files, however they are spelled; what is unusable is a warning.
+
+    Each is named by the digest of its canonical form.
+    """
     library: Library = {}
     warnings: list[str] = []
     for file in files:
         try:
-            data = _read(file)
+            data = jcs.encode(jcs.parse(_read(file)))
             library[hashlib.sha256(data).digest()] = parse_profile(data)
         except OSError as error:
             problem = error.strerror or "it cannot be read"
             warnings.append(f"profile file {file} is not used: {problem}")
+        except jcs.JsonRefused as error:
+            warnings.append(f"profile file {file} is not used: expected strict JSON, not {error}")
         except ProfileRefused as error:
             warnings.append(f"profile file {file} is not used: expected {error}")
     return library, warnings
@@ -161,4 +167,4 @@ def _read(file: str) -> bytes:
     with open(descriptor, "rb") as stream:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ProfileRefused("a regular file")
-        return stream.read(MAX_PROFILE + 1)
+        return stream.read(MAX_DOCUMENT + 1)

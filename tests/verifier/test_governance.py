@@ -104,16 +104,23 @@ def test_the_profile_of_an_absent_envelope_is_lost_until_it_is_shown() -> None:
     assert governance.rules(LOST, None).allows_drift is None
 
 
-def test_files_are_named_by_their_bytes_and_unusable_ones_are_warned_of(tmp_path: Path) -> None:
-    good, bad, folder = tmp_path / "good.json", tmp_path / "bad.json", tmp_path / "folder"
-    good.write_bytes(STRICT)
-    bad.write_bytes(STRICT + b"\n")
-    folder.mkdir()
-    missing = tmp_path / "missing.json"
-    library, warnings = load_profiles(map(str, (good, bad, folder, missing)))
-    assert library == {digest(STRICT): parse_profile(STRICT)}
-    assert [
-        str(place) in text for place, text in zip((bad, folder, missing), warnings, strict=True)
+def test_files_are_named_by_their_canonical_form(tmp_path: Path) -> None:
+    file, spelled = tmp_path / "profile.json", tmp_path / "spelled.json"
+    file.write_bytes(STRICT)
+    spelled.write_text(json.dumps(json.loads(STRICT), indent=2) + "\n")
+    assert load_profiles([str(file)]) == ({digest(STRICT): parse_profile(STRICT)}, [])
+    assert load_profiles([str(spelled)]) == load_profiles([str(file)])
+
+
+def test_files_that_are_no_profile_are_warned_of(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("twice", "other", "folder", "missing")]
+    files[0].write_bytes(b'{"format":1,"format":1}')
+    files[1].write_bytes(profile(minimum="all"))
+    files[2].mkdir()
+    library, warnings = load_profiles(map(str, files))
+    assert library == {}
+    assert [text.split(" is not used: ")[0] for text in warnings] == [
+        f"profile file {file}" for file in files
     ]
-    assert all("is not used: " in text for text in warnings)
-    assert "canonical form" in warnings[0]
+    assert "a repeated name" in warnings[0]
+    assert "/minimum" in warnings[1]

@@ -149,3 +149,19 @@ def test_no_path_is_a_usage_error(empty_host: SimpleNamespace) -> None:
 def test_an_export_on_standard_input_is_verified(exported: SimpleNamespace) -> None:
     done = exported.shell("cardchain audit verify - < export.cbor")
     assert (done.status, verdict(done)) == (0, "VERIFIED")
+
+
+def test_the_floor_of_an_auditor_is_passed_on(exported: SimpleNamespace) -> None:
+    done = exported.run("audit", "verify", "export.cbor", "--floor", "selection", "--json")
+    assert done.status == 4
+    assert findings(done) == [("auditor_floor", 2)]
+    assert exported.run("audit", "verify", "export.cbor", "--floor", "some").status == 2
+
+
+def test_profile_files_are_passed_on(exported: SimpleNamespace) -> None:
+    (exported.folder / "profile.json").write_text("{}")
+    done = exported.ok("audit", "verify", "export.cbor", "--profile", "profile.json", "--json")
+    (log,) = done.json["logs"]
+    assert [warning.split(":")[0] for warning in log["warnings"]] == [
+        "profile file profile.json is not used"
+    ]

@@ -1,4 +1,4 @@
-"""What a replay notes of policy evidence as it folds records in (spec §8).
+"""What a replay notes of steps and of policy evidence as it folds records in (spec §8, §10.3).
 
 Nothing here checks anything; the notes are for the checks of later records and for the report.
 """
@@ -16,6 +16,14 @@ from verifier.tally import Tally
 from verifier.witness import presented_of, witness
 
 MAX_DRIFTS = 1000
+
+
+def note_step(record: Evidence, state: State) -> None:
+    """Note a step whose beginning may be lost in an unsound record."""
+    if not state.disturbed or record.body["task"] in state.cards.steps:
+        return
+    if "supersedes" in record.body or "prior_attempt" in (record.known_document() or {}):
+        state.unsure_steps.add(len(state.cards.flags))
 
 
 def note_profile(record: Evidence, state: State, tally: Tally) -> None:

@@ -306,7 +306,7 @@ class Replay:
             state.counts[count_key(record)] = record.body["count"]
             self._count_refusal(record)
         elif kind == "issued":
-            self._note_step(record)
+            notes.note_step(record, state)
         elif kind == "dispatched":
             notes.note_exception(record, state, self.tally)
         state.cards.fold(kind, record.card, record.seq or 0, record.at or 0, record.body)
@@ -321,17 +321,6 @@ class Replay:
             state.claims[record.card] = (record.at or 0, record.body)
         if claim is not None:
             notes.note_card(record, claim, state, self.tally)
-
-    def _note_step(self, record: Evidence) -> None:
-        """Note a step whose beginning may be lost in an unsound record."""
-        state, body = self.state, record.body
-        document = record.known_document() or {}
-        if (
-            state.disturbed
-            and body["task"] not in state.cards.steps
-            and ("supersedes" in body or "prior_attempt" in document)
-        ):
-            state.unsure_steps.add(len(state.cards.flags))
 
     def _account(self, seq: int, names: list[str]) -> None:
         absent = self.state.absent.get(seq)

@@ -46,6 +46,7 @@ def witness(document: dict[str, Any] | None, presented: bytes | None) -> Witness
         asserted=(
             *_named("basis", basis or {}, _OF_BASIS),
             *_named("selection", (basis or {}).get("selection", {}), ("mode",)),
+            *_named("card", document, ("policy_version",)),
             *_named("manifest", manifest or {}, _OF_MANIFEST),
         ),
     )

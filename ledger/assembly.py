@@ -8,7 +8,7 @@ from pathlib import Path
 from ledger import keys
 from ledger.codec import decode, next_length
 from ledger.errors import BrokenLedger, Malformed
-from ledger.log import Log
+from ledger.log import Adoption, Log
 from ledger.profile import Profile
 from ledger.state import state_directory
 from ledger.store.contract import ORIGIN
@@ -24,7 +24,7 @@ def assembled(
     *,
     profiles: Mapping[bytes, Profile] | None = None,
     progress: Callable[[int], None] | None = None,
-    adopt: bool = False,
+    adopt: Adoption | None = None,
 ) -> Log:
     """Give the log of a directory; without `chain`, the first record says which it is."""
     store = FileStore(path.absolute(), next_length, sync=sync)

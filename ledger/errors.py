@@ -234,11 +234,13 @@ class LooseMode(LedgerError):
 class RolledBack(LedgerError):
     """The ledger lacks a record that this host has answered for."""
 
-    hint = "restore the newest copy of the ledger; append is refused until it is there"
-
     def __init__(self, path: Path | str, seq: int, reason: str = "it is not there") -> None:
         """Take the ledger, the seq of the record it lacks, and a safe reason."""
-        super().__init__(f"{shown(str(path))}: this host has answered for seq {seq}: {reason}")
+        super().__init__(
+            f"{shown(str(path))}: this host has answered for seq {seq}: {reason}",
+            "restore the newest copy of the ledger; append is refused until it is there, or until "
+            f"these records are given up: cardchain adopt {word(path)} --rolled-back",
+        )
         self.path = path
         self.seq = seq
         self.reason = reason

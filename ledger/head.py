@@ -66,14 +66,17 @@ class HeadFile:
 
         """
         if head.seq > self._known:
-            self._write(head, adopt=False)
+            self._write(head)
             self._known = head.seq
 
-    def adopt(self, head: Head) -> None:
-        """Remember `head` in another directory than before; it is never lower than before."""
-        self._write(head, adopt=True)
+    def adopt(self, head: Head, *, lower: bool = False) -> None:
+        """Remember `head` in another directory than before.
 
-    def _write(self, head: Head, *, adopt: bool) -> None:
+        It is never lower than before, but with `lower`, where an operator gave records up.
+        """
+        self._write(head, adopt=True, lower=lower)
+
+    def _write(self, head: Head, *, adopt: bool = False, lower: bool = False) -> None:
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         try:
             descriptor = os.open(self._path, flags, 0o600)
@@ -83,7 +86,7 @@ class HeadFile:
                 old = self._last if content == self._written else _parse(content)
                 if old is not None and old.inode != head.inode and not adopt:
                     raise Copied(self._ledger)
-                if old is None or old.seq < head.seq or (adopt and old.seq == head.seq):
+                if old is None or old.seq < head.seq or (adopt and old.seq == head.seq) or lower:
                     self._last, self._written = head, _format(head)
                     os.pwrite(descriptor, self._written, 0)
             finally:

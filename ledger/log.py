@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from ledger.chain import Key, seal
 from ledger.codec import ZERO, Event, Record, decode, next_length
@@ -27,11 +27,12 @@ from ledger.index import Covered, Index, IndexContradicts
 from ledger.keys import KeyRing
 from ledger.profile import Profile
 from ledger.profile import parse as parse_profile
-from ledger.projection import Card, State
+from ledger.projection import STATES_AFTER, Card
 from ledger.replay import Replay, Unsound
 from ledger.store.contract import ORIGIN, Position, Store, Tail
 
 T = TypeVar("T")
+Adoption: TypeAlias = Literal["copy", "rolled back"]
 
 HELD_MS: Final = 5_000
 """How far the clock may go back before the ledger refuses, in milliseconds (spec §5)."""
@@ -53,13 +54,13 @@ class Log:
         *,
         profiles: Mapping[bytes, Profile] | None = None,
         progress: Callable[[int], None] | None = None,
-        adopt: bool = False,
+        adopt: Adoption | None = None,
     ) -> None:
         """Take the parts; nothing is read before the first `run`.
 
         `find_keys` gathers the keys again, since another process may have made one. `profiles` are
-        those that cards may name and the chain does not hold, by digest. With `adopt`
-        the directory may be another one than this host wrote to before.
+        those that cards may name and the chain does not hold, by digest. With `adopt` the directory
+        may be another one than this host wrote to, or lack records that it has answered for.
         """
         self.path = path
         self.chain = chain
@@ -231,9 +232,18 @@ class Log:
             )
         else:
             self.since = head.since
-            self._require_head(head, covered)
+            try:
+                self._require_head(head, covered)
+            except RolledBack as error:
+                if self._adopt != "rolled back":
+                    raise
+                self.since = covered.position.seq
+                self.warnings.append(
+                    f"given up: this host had answered for records up to seq {head.seq}, "
+                    f"chain digest {head.digest.hex()}; {error.reason}"
+                )
         if self._adopt:
-            self._head.adopt(self._head_at(covered))
+            self._head.adopt(self._head_at(covered), lower=self._adopt == "rolled back")
 
     def _require_head(self, head: Head, covered: Covered) -> None:
         if head.seq > covered.position.seq:
@@ -368,20 +378,9 @@ class Turn:
     def last_event(self, card: Card) -> Record:
         """Give the last event of a card other than `refused`; the card must agree with it."""
         record = self.record(card.hash, card.last)
-        if card.state not in _STATES_AFTER[record.kind]:
+        if card.state not in STATES_AFTER[record.kind]:
             raise IndexContradicts(f"index: card {card.hash.hex()} is not {card.state}")
         return record
-
-
-_STATES_AFTER: Final = {
-    "issued": (State.OPEN, State.SUPERSEDED),
-    "resolved": (State.APPROVED, State.REJECTED, State.SUPERSEDED),
-    "withdrawn": (State.WITHDRAWN,),
-    "dispatched": (State.DISPATCHED,),
-    "settled": (State.SETTLED, State.UNKNOWN),
-    "refused": (),
-}
-"""What a card may be after its last event (spec §6.1)."""
 
 
 def _digest(raw: bytes) -> bytes | None:

@@ -47,6 +47,16 @@ class StepState(StrEnum):
 
 _ASK_SIZE = 16
 
+STATES_AFTER = {
+    "issued": (State.OPEN, State.SUPERSEDED),
+    "resolved": (State.APPROVED, State.REJECTED, State.SUPERSEDED),
+    "withdrawn": (State.WITHDRAWN,),
+    "dispatched": (State.DISPATCHED,),
+    "settled": (State.SETTLED, State.UNKNOWN),
+    "refused": (),
+}
+"""What a card may be after its last event, without the clock (spec §6.1)."""
+
 DISPATCHED = frozenset((State.DISPATCHED, State.UNKNOWN, State.SETTLED))
 """The states in which the grant of a card is spent."""
 

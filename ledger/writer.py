@@ -20,7 +20,7 @@ from ledger.chain import rekey_proof
 from ledger.codec import Record
 from ledger.errors import ProposalInvalid, Refused
 from ledger.guard import Guard
-from ledger.log import Turn
+from ledger.log import Adoption, Turn
 from ledger.profile import parse as parse_profile
 from ledger.proposal import Facts, Proposal
 from ledger.reader import Reader
@@ -111,9 +111,11 @@ class Ledger(Reader):
         *,
         keys: Paths = (),
         clock: Callable[[], int] = _now,
+        rolled_back: bool = False,
     ) -> Self:
-        """Open a copy of a ledger, and make this directory the one that this host appends to."""
-        return cls._open(Path(path), keys, clock, os.fsync, adopt=True)
+        """Open a copy as the ledger to append to; `rolled_back` gives up the records it lacks."""
+        how: Adoption = "rolled back" if rolled_back else "copy"
+        return cls._open(Path(path), keys, clock, os.fsync, adopt=how)
 
     @classmethod
     def _open(
@@ -125,7 +127,7 @@ class Ledger(Reader):
         *,
         profiles: Iterable[bytes] = (),
         progress: Callable[[int], None] | None = None,
-        adopt: bool = False,
+        adopt: Adoption | None = None,
     ) -> Self:
         given = tuple(map(Path, key_paths))
         known = {each.digest: each for each in map(parse_profile, profiles)}

@@ -17,6 +17,7 @@ from ledger.cli.parameters import (
     on_ledger,
     read_profile,
     text,
+    warn,
 )
 from ledger.errors import KeyMissing
 from ledger.hidden import shown
@@ -133,14 +134,20 @@ def clock_reset(ledger: Ledger, by: str, reason: str, json_: bool) -> None:
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=DIRECTORY)
+@click.option(
+    "--rolled-back",
+    is_flag=True,
+    help="Give up records that this host has answered for and DIR lacks.",
+)
 @key_option
 @json_option
-def adopt(directory: Path, keys: tuple[Path, ...], json_: bool) -> None:
+def adopt(directory: Path, rolled_back: bool, keys: tuple[Path, ...], json_: bool) -> None:
     """Accept the directory DIR, a copy, as the ledger of this host.
 
     Make sure that nothing writes to the other copy any more.
     """
-    with Ledger.adopt(directory, keys=keys) as ledger:
+    with Ledger.adopt(directory, keys=keys, rolled_back=rolled_back) as ledger:
+        warn(ledger)
         found = ledger.status()
     emit(
         json_,

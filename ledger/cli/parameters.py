@@ -71,6 +71,12 @@ key_option: Final = click.option(
 )
 
 
+def warn(ledger: Ledger) -> None:
+    """Say what is wrong with the memory of this host, on standard error."""
+    for warning in ledger.warnings:
+        click.echo(f"cardchain: warning: {warning}", err=True)
+
+
 def on_ledger(command: Command) -> Command:
     """Give a command DIR, --key and --json; it gets the ledger in DIR, opened."""
 
@@ -80,8 +86,7 @@ def on_ledger(command: Command) -> Command:
     ) -> None:
         known = [read_profile(file) for file in profiles]
         with Ledger.open(directory, keys=keys, profiles=known, progress=_show_progress) as ledger:
-            for warning in ledger.warnings:
-                click.echo(f"cardchain: warning: {warning}", err=True)
+            warn(ledger)
             command(ledger, **rest)
 
     argument = click.argument("directory", metavar="DIR", type=DIRECTORY)

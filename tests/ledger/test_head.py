@@ -70,6 +70,13 @@ def test_an_older_copy_is_not_adopted(path: Path) -> None:
     assert file(path).read() == HEAD
 
 
+def test_records_that_an_operator_gave_up_are_forgotten(path: Path) -> None:
+    file(path).advance(HEAD)
+    earlier = replace(HEAD, inode=100, seq=6)
+    file(path).adopt(earlier, lower=True)
+    assert file(path).read() == earlier
+
+
 def test_any_change_of_its_text_makes_it_none(path: Path) -> None:
     file(path).advance(HEAD)
     content = path.read_bytes()

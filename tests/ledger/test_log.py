@@ -266,6 +266,25 @@ def test_an_older_copy_is_not_adopted(path: Path, tmp_path: Path, proposal: Prop
         assert ledger.status().count == 5
 
 
+def test_a_rolled_back_ledger_goes_on_once_its_records_are_given_up(
+    path: Path, tmp_path: Path, proposal: Propose
+) -> None:
+    shutil.copytree(path, tmp_path / "backup")
+    with Ledger.open(path) as ledger:
+        lost = ledger.issue(proposal("d")).record
+    shutil.rmtree(path)
+    shutil.copytree(tmp_path / "backup", path)
+    for attempt in (Ledger.open, Ledger.adopt):
+        with pytest.raises((RolledBack, Copied)):
+            attempt(path)
+    with Ledger.adopt(path, rolled_back=True) as ledger:
+        assert f"up to seq 4, chain digest {lost.digest.hex()}" in ledger.warnings[0]
+        assert ledger.status().guarded_from == 3
+    with Ledger.open(path) as ledger:
+        assert ledger.warnings == ()
+        assert ledger.issue(proposal("e")).seq == 4
+
+
 def test_a_moved_ledger_is_the_same_ledger(path: Path, tmp_path: Path) -> None:
     path.rename(tmp_path / "moved")
     with Ledger.open(tmp_path / "moved") as ledger:

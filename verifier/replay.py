@@ -90,8 +90,7 @@ class Replay:
         self._rows = [check for check in checks.CHECKS if check.scope == checks.RECORD]
         unproven = [check for check in self._rows if check.id not in PROVEN]
         self._unproven_rows = {
-            kind: [check for check in unproven if not check.kinds or kind in check.kinds]
-            for kind in BODIES
+            kind: [check for check in unproven if check.concerns(kind)] for kind in BODIES
         }
 
     def take(self, record: Evidence, proven: bool = False, broke: bool = False) -> None:
@@ -170,7 +169,7 @@ class Replay:
         """
         undecided = False
         for check in rows:
-            if check.kinds and record.kind not in check.kinds:
+            if not check.concerns(record.kind, record.card in self.state.claims):
                 continue
             problem = check.function(record, self.state)
             if problem is None:

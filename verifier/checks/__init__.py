@@ -187,7 +187,8 @@ CHECKS = (
         "every profile that a record needs is at hand",
         policy.check_profile,
         verdict=_CANNOT,
-        kinds=("issued", *OF_A_CARD),
+        kinds=("issued", "refused"),
+        first_shown=True,
     ),
     Check(
         "auditor_floor",

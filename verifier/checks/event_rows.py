@@ -29,7 +29,8 @@ EVENT_ROWS = (
         "§8.4",
         "the claimed evidence class is not above the derived one",
         policy.check_claim,
-        kinds=("issued", *OF_A_CARD),
+        kinds=("issued",),
+        first_shown=True,
     ),
     Check(
         "floor",
@@ -37,7 +38,8 @@ EVENT_ROWS = (
         "§8.5",
         "an issued card has the evidence, members and grant_ttl that its profiles require",
         policy.check_floor,
-        kinds=("issued", *OF_A_CARD),
+        kinds=("issued",),
+        first_shown=True,
     ),
     Check(
         "manifest",
@@ -46,7 +48,8 @@ EVENT_ROWS = (
         "the manifest says what the envelope says, covers what is critical, and names the view "
         "that was presented",
         policy.check_manifest,
-        kinds=("issued", *OF_A_CARD),
+        kinds=("issued",),
+        first_shown=True,
     ),
     Check(
         "fixed_parameter",
@@ -54,7 +57,8 @@ EVENT_ROWS = (
         "§8.5",
         "the arguments carry no value for a fixed parameter",
         policy.check_fixed_parameter,
-        kinds=("issued", *OF_A_CARD),
+        kinds=("issued",),
+        first_shown=True,
     ),
     Check(
         "issued_once",

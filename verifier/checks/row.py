@@ -34,7 +34,9 @@ UNSOUND_GROUPS = frozenset(
 class Check:
     """One row: what is claimed and the function that tests it.
 
-    `kinds` are the only kinds of events that the row can concern; none means all.
+    `kinds` are the only kinds of events that the row can concern; none means all. With
+    `first_shown` it also concerns the first record that has the envelope of a card which was
+    issued without it.
     """
 
     id: str
@@ -45,6 +47,7 @@ class Check:
     verdict: Verdict = Verdict.BROKEN
     scope: str = RECORD
     kinds: tuple[str, ...] = ()
+    first_shown: bool = False
 
     @property
     def cause(self) -> str:
@@ -55,6 +58,10 @@ class Check:
     def next_command(self) -> str:
         """The command to run next."""
         return CAUSES[self.id][1]
+
+    def concerns(self, kind: str | None, first_shown: bool = False) -> bool:
+        """Say whether the row can concern a record of this kind."""
+        return not self.kinds or kind in self.kinds or (first_shown and self.first_shown)
 
     @property
     def unsound(self) -> bool:

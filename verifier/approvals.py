@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 
 from verifier.cards import APPROVED, DISPATCHED
 from verifier.checks import CHECKS
@@ -18,14 +17,17 @@ _EXECUTION = frozenset(check.id for check in CHECKS) - _PROVENANCE - _PRESENTATI
 _NOTHING = Witness()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class Approvals(Collection[Approval]):
     """The cards of a log that were approved, in the order in which they were issued.
 
     A log has as many as it has cards, so they are made one by one from what the replay holds.
     """
 
-    replay: Replay
+    __slots__ = ("replay",)
+
+    def __init__(self, replay: Replay) -> None:
+        """Take what was replayed."""
+        self.replay = replay
 
     def __eq__(self, other: object) -> bool:
         """Say whether the other ones are the same approvals."""

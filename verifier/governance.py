@@ -7,8 +7,7 @@ import os
 import stat
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from verifier import jcs
 from verifier.profile import Profile, ProfileRefused, parse_profile, stricter
@@ -23,8 +22,7 @@ LOST = b""
 _MAX_CACHED = 4096
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(NamedTuple):
     """What holds for a card, as far as it is known.
 
     `missing` are the digests of profiles that are needed and not at hand. Where `complete` is

@@ -9,8 +9,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from verifier import jcs
 from verifier.schema import is_hex32
@@ -22,22 +21,24 @@ _INNER = bytes(byte ^ 0x36 for byte in range(256))
 _OUTER = bytes(byte ^ 0x5C for byte in range(256))
 
 
-@dataclass(frozen=True, slots=True)
-class Pin:
+class Pin(NamedTuple):
     """The record that introduced a key: its seq and chain digest."""
 
     seq: int
     digest: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(NamedTuple):
     """A secret of 32 bytes for one chain, and the record it is pinned to, if any."""
 
     chain: bytes
-    secret: bytes = field(repr=False)
+    secret: bytes
     pin: Pin | None = None
     file: str = "-"
+
+    def __repr__(self) -> str:
+        """Name the key, never its secret."""
+        return f"Key(chain={self.chain.hex()}, kid={self.kid.hex()})"
 
     @property
     def kid(self) -> bytes:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from verifier import jcs
 from verifier.schema import array_rule, name_rule, object_rule, pointer_rule, word_rule
 from verifier.spec import ASSURANCES, EVIDENCE_CLASSES, MAX_PROFILE, PROFILE_FORMAT
 
 
-@dataclass(frozen=True, slots=True)
-class Profile:
+class Profile(NamedTuple):
     """What a profile, or several of them together, ask of a card (spec §8.5).
 
     `minimum` and `assurance` are places in EVIDENCE_CLASSES and ASSURANCES. `fixed_parameters` are

@@ -8,8 +8,8 @@ Every text in them may be hostile; the renderers escape it (spec §9.2).
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 
 class Verdict(Enum):
@@ -41,8 +41,7 @@ class Outcome(Enum):
     NOT_CHECKED = "NOT CHECKED"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that is wrong, or that keeps a log from being verified (spec §10.3).
 
     `check` is the reason code; `verdict` is BROKEN or CANNOT_VERIFY.
@@ -62,8 +61,7 @@ class Finding:
     next_command: str
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """How one check of the table ended; `detail` says why it failed or was not checked."""
 
     check: str
@@ -73,8 +71,7 @@ class Row:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """One file that was read: its name, its size and the SHA-256 of its bytes as stored (hex)."""
 
     file: str
@@ -82,16 +79,14 @@ class Input:
     sha256: str
 
 
-@dataclass(frozen=True, slots=True)
-class Property:
+class Property(NamedTuple):
     """One of the three properties of an approval: how it ended, and why."""
 
     outcome: Outcome
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
-class Approval:
+class Approval(NamedTuple):
     """What can be said of one approved card (spec §8), named by its hash in hex.
 
     Execution integrity: what ran is what was approved. Decision provenance: which rules asked, and
@@ -106,8 +101,7 @@ class Approval:
     asserted: tuple[tuple[str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(NamedTuple):
     """Where a rebuilt envelope differs from its card, recomputed from both (spec §8.6).
 
     `event` is the kind of the record, `pointers` pairs each pointer with its class. `more` says
@@ -121,8 +115,7 @@ class Drift:
     more: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """What a log holds (spec §10.4).
 
     `kinds` pairs each kind of event with its number. `contained` counts late or wrong decisions
@@ -143,8 +136,7 @@ class Counts:
     exceptions: tuple[tuple[str, int], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class LogReport:
+class LogReport(NamedTuple):
     """Everything there is to say about one input.
 
     `findings` is cut at a limit so that a ruined log cannot exhaust memory; `findings_total` is
@@ -176,8 +168,7 @@ class LogReport:
     drifts: tuple[Drift, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(NamedTuple):
     """The reports of all inputs, in the order given."""
 
     logs: tuple[LogReport, ...]

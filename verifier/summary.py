@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 from verifier import checks
 from verifier.approvals import Approvals
 from verifier.checks import Check
@@ -23,16 +21,26 @@ BEYOND = (
 _OF_ENVELOPES = ("card_hash", "envelope_canonical", "envelope_schema", "args_digest", "effect_key")
 
 
-@dataclass(slots=True)
 class Reading:
     """What happened while the files of a log were read."""
 
-    expectation: Expectation = field(default_factory=Expectation)
-    is_directory: bool = False
-    unreadable: bool = False
-    warnings: list[str] = field(default_factory=list)
-    not_read: list[str] = field(default_factory=list)
-    inputs: list[Input] = field(default_factory=list)
+    __slots__ = (
+        "expectation",
+        "inputs",
+        "is_directory",
+        "not_read",
+        "unreadable",
+        "warnings",
+    )
+
+    def __init__(self, expectation: Expectation, *, is_directory: bool) -> None:
+        """Start with nothing read."""
+        self.expectation = expectation
+        self.is_directory = is_directory
+        self.unreadable = False
+        self.warnings: list[str] = []
+        self.not_read: list[str] = []
+        self.inputs: list[Input] = []
 
     def end(self, replay: Replay) -> End:
         """Give what the checks of the whole log need."""
@@ -59,7 +67,7 @@ def report(path: str, replay: Replay, reading: Reading) -> LogReport:
         verdict=verdict,
         rows=tuple(_row(check, replay, reading) for check in checks.CHECKS),
         findings=tuple(
-            finding if finding.file else replace(finding, file=path) for finding in replay.findings
+            finding if finding.file else finding._replace(file=path) for finding in replay.findings
         ),
         findings_total=sum(replay.failed.values()),
         warnings=(*reading.warnings, *_pin_warnings(replay)),
@@ -96,7 +104,7 @@ def _complete(replay: Replay, expectation: Expectation) -> bool:
     last = replay.tally.last_seq
     if last is None:
         return False
-    return replay.head_at == last or expectation.count == last + 1
+    return replay.head_at == last or expectation.records == last + 1
 
 
 def _row(check: Check, replay: Replay, reading: Reading) -> Row:
@@ -157,7 +165,7 @@ def _why_no_policy(name: str, replay: Replay) -> str:
 
 
 def _why_not_expected(name: str, reading: Reading) -> str:
-    if name == "expected_count" and reading.expectation.count is None:
+    if name == "expected_count" and reading.expectation.records is None:
         return "give --expect-count"
     if name == "expected_head" and reading.expectation.head is None:
         return "give --expect-head"
@@ -200,17 +208,16 @@ def _not_checked(replay: Replay) -> list[str]:
 def with_row(log: LogReport, name: str, outcome: Outcome, detail: str) -> LogReport:
     """Give the report with another outcome of one check."""
     rows = (
-        replace(row, outcome=outcome, detail=detail) if row.check == name else row
+        row._replace(outcome=outcome, detail=detail) if row.check == name else row
         for row in log.rows
     )
-    return replace(log, rows=tuple(rows))
+    return log._replace(rows=tuple(rows))
 
 
 def with_finding(log: LogReport, finding: Finding) -> LogReport:
     """Give the report with one finding more, and the row and verdict that follow."""
     log = with_row(log, finding.check, Outcome.FAIL, "1 finding")
-    return replace(
-        log,
+    return log._replace(
         verdict=log.verdict.worse(finding.verdict),
         findings=(*log.findings, finding),
         findings_total=log.findings_total + 1,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from verifier import checks, keys, source
 from verifier.checks.completeness import Expectation
@@ -71,9 +70,9 @@ def _verify_foreign(path: str, files: list[str], expectation: Expectation) -> Lo
     if reader is None:
         replay = Replay(State(keys.Ring()))
         replay.take(_unreadable(path, "neither a ledger nor a log of another kind"))
-        return report(path, replay, Reading())
+        return report(path, replay, Reading(Expectation(), is_directory=False))
     head = None if expectation.head is None else expectation.head.hex()
-    return reader.verify_log(path, files, head, expectation.count)
+    return reader.verify_log(path, files, head, expectation.records)
 
 
 def verify_log(
@@ -88,7 +87,7 @@ def verify_log(
     `policy` holds the profiles at hand and the floor of the auditor.
     """
     replay = Replay(State(ring, *policy), expectation.head, keep_digests)
-    reading = Reading(expectation=expectation, is_directory=source.is_ledger(path))
+    reading = Reading(expectation, is_directory=source.is_ledger(path))
     reading.warnings += ring.warnings
     try:
         _replay(path, replay, reading)
@@ -170,7 +169,7 @@ def _with_forks(logs: list[LogReport], digests: list[dict[int, bytes]]) -> list[
                 continue
             found = _fork(row, digests[number], digests[earlier])
             if found is not None:
-                logs[number] = with_finding(log, replace(found, file=log.path))
+                logs[number] = with_finding(log, found._replace(file=log.path))
                 break
             logs[number] = with_row(logs[number], row.id, Outcome.PASS, "")
     return logs
@@ -180,5 +179,5 @@ def _fork(row: checks.Check, ours: dict[int, bytes], theirs: dict[int, bytes]) -
     for seq in sorted(ours.keys() & theirs.keys()):
         problem = row.function(ours[seq], theirs[seq])
         if problem is not None:
-            return replace(finding(row, problem, None), seq=seq)
+            return finding(row, problem, None)._replace(seq=seq)
     return None

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 _OF_BASIS = ("verdict", "engine", "profile_id", "profile_version", "combining", "default")
 _OF_MANIFEST = ("schema", "selector", "selector_id", "selector_version")
 
 
-@dataclass(frozen=True, slots=True)
-class Witness:
+class Witness(NamedTuple):
     """The policy evidence of one card: of its basis and of its review manifest.
 
     `evidence_class` is None without a basis, `fields` 0 without a manifest. `view` says whether the

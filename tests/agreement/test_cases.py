@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -160,7 +159,7 @@ def table_without(check: str) -> tuple[checks.Check, ...]:
     """Give the table without a row; the one row about several logs stays and finds nothing."""
     blind = {"fork": lambda *_: None}
     return tuple(
-        replace(row, function=blind[check]) if row.id == check else row
+        row._replace(function=blind[check]) if row.id == check else row
         for row in checks.CHECKS
         if row.id != check or check in blind
     )

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,7 +48,7 @@ def test_a_claim_is_at_most_the_derived_class(claim: str, fails: bool, above: st
 
 def test_the_claim_counts_against_a_floor_and_not_the_derived_class() -> None:
     basis = {"rules": [RULE], "evidence_class": "none"}
-    profile = replace(NO_RULES, minimum=policy.FIRED_RULES)
+    profile = NO_RULES._replace(minimum=policy.FIRED_RULES)
     assert policy.floor_problem({"approval_basis": basis}, profile) is not None
     basis["evidence_class"] = "fired_rules"
     assert policy.floor_problem({"approval_basis": basis}, profile) is None
@@ -57,7 +56,7 @@ def test_the_claim_counts_against_a_floor_and_not_the_derived_class() -> None:
 
 
 def test_a_required_member_may_be_null_and_may_not_be_absent() -> None:
-    profile = replace(NO_RULES, required=("/action/arguments/note",))
+    profile = NO_RULES._replace(required=("/action/arguments/note",))
     assert policy.floor_problem({"action": {"arguments": {"note": None}}}, profile) is None
     assert policy.floor_problem({"action": {"arguments": {}}}, profile) == (
         "a member at /action/arguments/note",
@@ -96,7 +95,7 @@ def test_the_view_is_the_text_presented_where_one_is_bound() -> None:
 
 
 def test_a_critical_member_stands_in_the_manifest_if_card_and_manifest_are_there() -> None:
-    profile = replace(NO_RULES, critical=("/kind", "/purpose"))
+    profile = NO_RULES._replace(critical=("/kind", "/purpose"))
     assert policy.manifest_problem({"kind": "tool_call"}, profile) is None
     assert policy.manifest_problem(with_field("/kind", "tool_call"), profile) is None
     assert policy.manifest_problem(with_field("/n", 1), profile) == (
@@ -115,7 +114,7 @@ def test_a_critical_member_stands_in_the_manifest_if_card_and_manifest_are_there
     ],
 )
 def test_a_fixed_parameter_has_no_value(tool: str, arguments: Any, fails: bool) -> None:
-    profile = replace(NO_RULES, fixed_parameters=(("pay", "/to/id"),))
+    profile = NO_RULES._replace(fixed_parameters=(("pay", "/to/id"),))
     envelope = {"action": {"tool_name": tool, "arguments": arguments}}
     assert (policy.fixed_parameter_problem(envelope, profile) is not None) == fails
 

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from verifier.evidence import Evidence
 from verifier.shape import Problem
 from verifier.state import State
 
 
-@dataclass(frozen=True, slots=True)
-class Expectation:
+class Expectation(NamedTuple):
     """What the caller knows of a log from elsewhere: a chain digest, a number of records."""
 
     head: bytes | None = None
-    count: int | None = None
+    records: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class End:
+class End(NamedTuple):
     """What there is to say about a log once it was read.
 
     `nothing` says that there was no byte to judge. `begins_at` is the seq of the record that it
@@ -53,7 +51,7 @@ def check_left_edge(end: End) -> Problem | None:
 
 def check_expected_count(end: End) -> Problem | None:
     """The log holds at least the expected number of records."""
-    count = end.expectation.count
+    count = end.expectation.records
     if count is None or end.unreadable or end.reached >= count:
         return None
     return f"at least {count} records", f"{end.reached}"
@@ -61,7 +59,7 @@ def check_expected_count(end: End) -> Problem | None:
 
 def check_expected_head(end: End) -> Problem | None:
     """A record has the expected digest, at the expected place."""
-    head, count = end.expectation.head, end.expectation.count
+    head, count = end.expectation.head, end.expectation.records
     if head is None or end.unreadable:
         return None
     if end.head_at is None:

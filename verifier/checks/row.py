@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from verifier.checks.causes import CAUSES
 from verifier.report import Verdict
@@ -30,8 +30,7 @@ UNSOUND_GROUPS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """One row: what is claimed and the function that tests it.
 
     `kinds` are the only kinds of events that the row can concern; none means all. With

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from verifier.readers.bernstein.checks import BY_ID
@@ -92,7 +92,7 @@ class Findings:
     def listed(self) -> tuple[Finding, ...]:
         """Give the findings that were kept, in the order in which they were found."""
         return tuple(
-            replace(finding, found=f"{finding.found}; so are the {more} lines after it")
+            finding._replace(found=f"{finding.found}; so are the {more} lines after it")
             if more
             else finding
             for finding, more in self._kept

@@ -20,6 +20,13 @@ USAGE = 2
 INTERRUPTED = 130
 
 
+class _Formatter(argparse.HelpFormatter):
+    """The same help on every terminal; its width is not asked for, which takes a while."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=78)
+
+
 class _Parser(argparse.ArgumentParser):
     """Escapes what it says of a wrong argument: a file name may look like an option."""
 
@@ -46,6 +53,7 @@ def parser() -> argparse.ArgumentParser:
     command = _Parser(
         prog="cardchain-verify",
         allow_abbrev=False,
+        formatter_class=_Formatter,
         description="Verify approval logs offline. The last line is the verdict.",
         epilog="exit status: 0 VERIFIED, 3 BROKEN, 4 CANNOT VERIFY, 2 usage, 1 crash; "
         "example: cardchain-verify export.cbor --key key.json",

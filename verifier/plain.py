@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import cache
 from typing import NamedTuple
 
 from verifier.jcs import plain_end
@@ -23,7 +24,7 @@ _BEGIN = b'{"action":{"args_digest":"'
 _DIGEST_END = len(_BEGIN) + 64
 _ARGUMENTS = b'","arguments":{'
 _START = _DIGEST_END + len(_ARGUMENTS) - 1
-_REST = re.compile(
+_REST = (
     rb'(?:,"artifact_digest":' + _HEX32 + rb')?(?:,"spec_digest":' + _HEX32 + rb")?"
     rb',"tool_name":(?P<tool>' + _NAME + rb")\}"
     rb',"effect_key":"(?P<effect_key>[0-9a-f]{64})"'
@@ -51,6 +52,12 @@ _EFFECT_KEY = (
 )
 
 
+@cache
+def _rest() -> re.Pattern[bytes]:
+    """Compile the pattern when the first card is read: it takes as long as many small logs."""
+    return re.compile(_REST)
+
+
 class Plain(NamedTuple):
     """What a record repeats of an envelope that keeps every rule and names no earlier card."""
 
@@ -65,7 +72,7 @@ def read(data: bytes) -> Plain | None:
     if not data.startswith(_BEGIN) or not data.startswith(_ARGUMENTS, _DIGEST_END):
         return None
     end = plain_end(data, _START)
-    rest = None if end is None else _REST.fullmatch(data, end)
+    rest = None if end is None else _rest().fullmatch(data, end)
     if rest is None:
         return None
     sha256 = hashlib.sha256

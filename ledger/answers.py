@@ -124,7 +124,7 @@ class CardStatus:
     """A card as the chain has it at a time: `state` includes EXPIRED and LAPSED (spec §6.1).
 
     `replaced` is the envelope that it supersedes. `returned` are the newest earlier cards of other
-    tasks that asked for the same call and were rejected or expired.
+    tasks that asked for the same call and were rejected, expired or lapsed.
     """
 
     card: Card
@@ -180,6 +180,6 @@ def text_of(envelope: Envelope, replaced: bytes | None) -> str:
     if envelope.supersedes is None:
         return text
     if replaced is None:
-        gone = f"changes since card {envelope.supersedes.hex()}: not shown, it is not in the log"
+        gone = f"changes since {envelope.supersedes.hex()}: not shown, it is not in the log"
         return f"{gone}\n\n{text}"
     return f"{render_changes(parse(replaced), envelope)}\n{text}"

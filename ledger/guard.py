@@ -14,7 +14,12 @@ from ledger.request import OUTCOMES
 
 
 class EffectFailed(Exception):
-    """To be raised in the block of a guard that knows that its effect did not happen."""
+    """To be raised in the block of a guard that knows that its effect did not happen.
+
+    It speaks of the innermost guard that it leaves; to one around that it is any other error.
+    """
+
+    told = False
 
 
 Dispatch = Callable[[], Ticket]
@@ -90,6 +95,8 @@ class Guard:
         """Settle; an error of the block goes on, with a note where it could not be settled."""
         effect = self._effect
         outcome = effect.outcome or _outcome_of(error)
+        if isinstance(error, EffectFailed):
+            error.told = True
         try:
             self._settle(effect.ticket, outcome, receipt_digest=effect.receipt_digest)
         except LedgerError as failure:
@@ -101,4 +108,4 @@ class Guard:
 def _outcome_of(error: BaseException | None) -> str:
     if error is None:
         return "succeeded"
-    return "failed" if isinstance(error, EffectFailed) else "unknown"
+    return "failed" if isinstance(error, EffectFailed) and not error.told else "unknown"

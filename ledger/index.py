@@ -256,13 +256,27 @@ class Index:
     def asked_before(self, card: Card, at: int) -> list[Card]:
         """Give the earlier cards of other tasks that asked for the same call and came to nothing.
 
-        Of those that were rejected, and of those that have expired, the newest.
+        Of those that were rejected, of those that have expired, and of those of which the grant
+        has lapsed, the newest.
         """
-        asked = f"{_GIVE_CARD} WHERE ask = ?1 AND task != ?2 AND seq < ?3"
-        late = "(not_after * 1000 <= ?4 OR seq < (SELECT reset FROM covered))"
-        ends = ("state = 'REJECTED' AND ?4 = ?4", f"state = 'OPEN' AND {late}")
-        values = (card.ask, card.task, card.seq, at)
-        rows = (self._one(f"{asked} AND {end} ORDER BY seq DESC LIMIT 1", *values) for end in ends)
+        reset = "(SELECT reset FROM covered)"
+        ends: tuple[tuple[str, tuple[int, ...]], ...] = (
+            ("state = 'REJECTED'", ()),
+            (f"state = 'OPEN' AND (not_after * 1000 <= ? OR seq < {reset})", (at,)),
+            (
+                "state = 'APPROVED' AND (resolved_at + grant_ttl * 1000 <= ?"
+                f" OR resolved_seq < {reset})",
+                (at,),
+            ),
+        )
+        asked = f"{_GIVE_CARD} WHERE ask = ? AND task != ? AND seq < ?"
+        rows = (
+            self._one(
+                f"{asked} AND {end} ORDER BY seq DESC LIMIT 1",
+                *(card.ask, card.task, card.seq, *more),
+            )
+            for end, more in ends
+        )
         return [_card(row) for row in rows if row]
 
     def events(self, card: bytes) -> list[Position]:

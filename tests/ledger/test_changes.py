@@ -27,6 +27,12 @@ def amount(value: str) -> dict[str, Any]:
 # The text of changes
 
 
+def whole(text: str) -> str:
+    """Join the lines that were cut at the edge of a screen."""
+    assert max(map(len, text.split("\n"))) <= 100
+    return text.replace("\n\\", "")
+
+
 def test_every_place_that_differs_is_shown_with_both_values(
     ledger: Ledger, proposal: Propose, clock: Any
 ) -> None:
@@ -35,8 +41,8 @@ def test_every_place_that_differs_is_shown_with_both_values(
     ask = proposal(arguments={**amount("99.00"), "tags": []}, reasoning="less")
     new = ledger.issue(ask.superseding(old))
     a, b = old.envelope.document, new.envelope.document
-    assert render_changes(old.envelope, new.envelope) == (
-        f"changes since card {old.hash} (cardchain-changes/1)\n"
+    assert whole(render_changes(old.envelope, new.envelope)) == (
+        f"changes since {old.hash} (cardchain-changes/1)\n"
         f'  "/action/args_digest": "{a["action"]["args_digest"]}" -> '
         f'"{b["action"]["args_digest"]}"\n'
         '  "/action/arguments/amount": "199.00" -> "99.00"\n'
@@ -54,7 +60,7 @@ def test_hostile_text_in_a_change_is_escaped(ledger: Ledger, proposal: Propose) 
     hostile = 'a" -> "b\n  "/purpose": "\x1b[2J\u202e'
     old = ledger.issue(proposal(arguments={hostile: hostile}))
     new = ledger.issue(proposal(arguments={hostile: "not stated"}).superseding(old))
-    text = render_changes(old.envelope, new.envelope)
+    text = whole(render_changes(old.envelope, new.envelope))
     shown = 'a\\" -> \\"b\\n  \\"~1purpose\\": \\"\\u{1b}[2J\\u{202e}'.replace("~1", "/")
     name = shown.replace("/", "~1")
     assert f'  "/action/arguments/{name}": "{shown}" -> "not stated"\n' in text
@@ -78,7 +84,7 @@ def test_a_superseded_card_that_is_gone_is_said_to_be(ledger: Ledger, proposal: 
     new = ledger.issue(proposal(purpose="x").superseding(old))
     alone = IssuedCard(new.envelope, new.record)
     assert alone.text == (
-        f"changes since card {old.hash}: not shown, it is not in the log\n\n"
+        f"changes since {old.hash}: not shown, it is not in the log\n\n"
         + render_card_text(new.envelope)
     )
 
@@ -209,6 +215,22 @@ def test_a_card_that_still_waits_or_was_dispatched_has_not_come_back(
 ) -> None:
     ledger.issue(proposal("one"))
     assert ledger.card(ledger.issue(proposal("two"))).returned == ()
+
+
+def test_a_grant_that_lapsed_comes_back_too(ledger: Ledger, proposal: Propose, clock: Any) -> None:
+    lapsed, kept = ledger.issue(proposal("one", grant_ttl=60)), ledger.issue(proposal("two"))
+    approve(ledger, lapsed)
+    approve(ledger, kept)
+    clock.forward(59)
+    again = ledger.issue(proposal("three"))
+    assert ledger.card(again).returned == ()
+    clock.forward(1)
+    told = [(each.hash, each.state) for each in ledger.card(again).returned]
+    assert told == [(lapsed.hash_bytes, "LAPSED")]
+    clock.forward(-3600)
+    ledger.clock_reset(by="user:operator-1", reason="clock_fixed")
+    told = [(each.hash, each.state) for each in ledger.card(again).returned]
+    assert told == [(kept.hash_bytes, "LAPSED")]
 
 
 def test_a_clock_reset_ends_a_card_for_this_too(

@@ -67,6 +67,20 @@ def test_any_other_end_is_unknown_and_the_error_goes_on(
     assert ledger.card(card).step_state == "outcome_unknown"
 
 
+def test_a_failure_speaks_of_the_innermost_guard_that_it_leaves(
+    ledger: Ledger,
+    card: IssuedCard,
+    proposal: Callable[..., Proposal],
+    facts: Callable[..., Facts],
+) -> None:
+    inner = ledger.issue(proposal("inner"))
+    ledger.resolve(inner.hash, "approve", approver="user:approver-1", target=inner)
+    with pytest.raises(EffectFailed), ledger.guard(card, facts()), ledger.guard(inner, facts()):
+        raise EffectFailed("the inner one")
+    assert last(ledger, inner)["outcome"] == "failed"
+    assert last(ledger, card)["outcome"] == "unknown"
+
+
 @pytest.mark.parametrize("outcome", ["succeeded", "failed", "unknown"])
 @pytest.mark.parametrize("error", [None, ValueError("after the effect"), EffectFailed("late")])
 def test_what_the_block_says_stands_whatever_happens_afterwards(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
@@ -19,6 +20,8 @@ CHANGES_VERSION: Final = "cardchain-changes/1"
 
 _NOT_STATED: Final = "not stated"
 _INDENT: Final = "  "
+_WIDTH: Final = 100
+_PADDING: Final = re.compile(" {4,}")
 
 
 def render_card_text(envelope: Envelope | bytes) -> str:
@@ -29,7 +32,7 @@ def render_card_text(envelope: Envelope | bytes) -> str:
     """
     if isinstance(envelope, bytes):
         envelope = envelopes.parse(envelope)
-    return "".join(f"{line}\n" for line in _lines(envelope))
+    return "".join(f"{line}\n" for whole in _lines(envelope) for line in _fitted(whole))
 
 
 def render_changes(old: Envelope, new: Envelope) -> str:
@@ -37,10 +40,17 @@ def render_changes(old: Envelope, new: Envelope) -> str:
 
     Different pairs give different texts, escaped as a card is (spec §9.2).
     """
-    lines = [f"changes since card {old.card_hash.hex()} ({CHANGES_VERSION})"]
+    lines = [f"changes since {old.card_hash.hex()} ({CHANGES_VERSION})"]
     for pointer, before, after in differences(old, new):
         lines.append(f"{_INDENT}{_leaf(pointer)}: {_side(before)} -> {_side(after)}")
-    return "".join(f"{line}\n" for line in lines)
+    return "".join(f"{line}\n" for whole in lines for line in _fitted(whole))
+
+
+def _fitted(line: str) -> Iterator[str]:
+    """Cut a line so that none of it stands beyond the edge of a screen (spec §9.1)."""
+    yield line[:_WIDTH]
+    for start in range(_WIDTH, len(line), _WIDTH - 1):
+        yield "\\" + line[start : start + _WIDTH - 1]
 
 
 def _side(canonical: bytes | None) -> str:
@@ -104,8 +114,12 @@ def _value(label: str, value: JSON, indent: str) -> Iterator[str]:
 
 def _leaf(value: JSON) -> str:
     if isinstance(value, str):
-        return f'"{shown(value)}"'
+        return f'"{_PADDING.sub(_counted, shown(value))}"'
     return jcs.encode(value).decode()
+
+
+def _counted(spaces: re.Match[str]) -> str:
+    return f"\\s{{{len(spaces[0])}}}"
 
 
 def _reversibility(rollback: JSON) -> str:

@@ -201,8 +201,8 @@ TEXT = r'"((?:[^"\\]|\\.)*)"'
 
 def unquoted(text: str) -> str:
     return re.sub(
-        r"\\(?:u\{([0-9a-f]+)\}|(.))",
-        lambda m: chr(int(m[1], 16)) if m[1] else ESCAPES[m[2]],
+        r"\\(?:u\{([0-9a-f]+)\}|s\{([0-9]+)\}|(.))",
+        lambda m: chr(int(m[1], 16)) if m[1] else " " * int(m[2]) if m[2] else ESCAPES[m[3]],
         text,
     )
 
@@ -229,15 +229,30 @@ def block(lines: list[str], indent: int) -> Any:
 
 
 def arguments_in(text: str) -> Any:
-    lines = text.removesuffix("\n").split("\n")
+    lines = text.replace("\n\\", "").removesuffix("\n").split("\n")
     first = next(line for line in lines if line.startswith("arguments:"))
     if first != "arguments:":
         return leaf(first.removeprefix("arguments: "))
     return block(lines[lines.index(first) + 1 :], 2)
 
 
-ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
-    ["\x1b[2J", "\u202e", "\\u{202e}", '": "', "\n  ", "not stated", "kind", "[0]", "\u0301", "{}"]
+ANY_TEXT = (
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
+    | st.sampled_from(
+        [
+            "\x1b[2J",
+            "\u202e",
+            "\\u{202e}",
+            '": "',
+            "\n  ",
+            "not stated",
+            "kind",
+            "[0]",
+            "\u0301",
+            "{}",
+        ]
+    )
+    | st.sampled_from([" " * 4, "\\s{4}", "a" * 99, "\\" * 150, "   "])
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-99, 99) | ANY_TEXT,
@@ -262,8 +277,18 @@ def test_no_hidden_character_comes_through_raw(arguments: dict[str, Any], reason
 @given(ANY_TEXT, ANY_TEXT.filter(bool), ANY_TEXT.filter(bool))
 def test_no_text_adds_a_line_of_its_own(reasoning: str, tool: str, step: str) -> None:
     text = render_card_text(envelope(reasoning=reasoning, tool_name=tool, task=("run", step)))
-    assert text.count("\n") == SMALLEST.count("\n")
-    assert f'\nreasoning: "{shown(reasoning)}"\n' in text
+    whole = text.replace("\n\\", "")
+    assert whole.count("\n") == SMALLEST.count("\n")
+    assert unquoted(re.search(rf"^reasoning: {TEXT}$", whole, re.M)[1]) == reasoning
+
+
+@given(ARGUMENTS, st.integers(0, 400))
+def test_no_line_is_wider_than_a_screen(arguments: dict[str, Any], padding: int) -> None:
+    padded = arguments | {"padded": "a" + " " * padding + "b" * padding}
+    text = render_card_text(envelope(arguments=padded))
+    assert max(map(len, text.split("\n"))) <= 100
+    assert "     " not in re.sub(r"^ +", "", text, flags=re.M)
+    assert arguments_in(text) == padded
 
 
 def leaves(value: Any) -> list[Any]:
@@ -279,4 +304,4 @@ def test_every_text_of_the_envelope_is_in_the_text() -> None:
     text = render_card_text(card)
     for value in leaves(card.document):
         if isinstance(value, str):
-            assert f'"{shown(value)}"' in text
+            assert f'"{shown(value)}"' in text.replace("\n\\", "")

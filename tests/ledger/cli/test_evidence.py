@@ -168,7 +168,7 @@ def test_diff_tells_what_changed_since_the_superseded_card(host: SimpleNamespace
     first = host.issue()
     second = superseding(host, first, arguments={"order": "SO-1001", "amount": "9\x1b[2J"})
     out = host.ok("diff", "approvals", second[:8]).out
-    assert out.startswith(f"changes since card {first} (cardchain-changes/1)\n")
+    assert out.startswith(f"changes since {first} (cardchain-changes/1)\n")
     assert '  "/action/arguments/amount": "199.00" -> "9\\u{1b}[2J"\n' in out
     assert host.ok("diff", "approvals", first, second).out == out
     assert out.rstrip("\n") in host.ok("show", "approvals", second).out

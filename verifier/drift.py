@@ -78,10 +78,18 @@ def exception_problem(data: bytes, card: dict[str, Any] | None, rules: Rules) ->
         outside = next((p for p in differences(card, rebuilt) if not _is_basis(p)), None)
         if outside is not None:
             return f"a rebuilt envelope that differs under {BASIS} only", f"one at {outside}"
+        profile = _profile(card)
+        if profile is None or profile != _profile(rebuilt):
+            return f"a basis under the profile of the card, {profile}", str(_profile(rebuilt))
     verdict = rebuilt.get("approval_basis", {}).get("verdict")
     if verdict != "allow":
         return "a rebuilt approval_basis with the verdict allow", str(verdict)
     return claim_problem(rebuilt) or floor_problem(rebuilt, rules.profile)
+
+
+def _profile(envelope: dict[str, Any]) -> str | None:
+    profile: str | None = envelope.get("approval_basis", {}).get("profile")
+    return profile
 
 
 def _is_basis(pointer: str) -> bool:

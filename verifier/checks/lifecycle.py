@@ -208,6 +208,8 @@ def check_rebuilt(record: Evidence, state: State) -> Problem | None:
         return None
     body = record.body
     found, exceptions = body["rebuilt"], body.get("exceptions")
+    if body.get("policy_outcome") == "deny":
+        return "a policy_outcome that lets the call run", "deny"
     if found == record.card:
         return (
             None if exceptions is None else ("no exceptions, as nothing differs", _list(exceptions))

@@ -17,6 +17,6 @@ def spellings(tool_name: str) -> tuple[str, ...]:
     `mcp__mail__sendEmail` is `mcp.mail.send.email`, `mail.send.email`, `send.email`
     and `email`.
     """
-    split = _BOUNDARY.sub(".", tool_name[:_MAX_NAME])
+    split = _BOUNDARY.sub(".", str(tool_name)[:_MAX_NAME])
     parts = [part for part in _SEPARATORS.split(split.lower()) if part][-_MAX_PARTS:]
     return tuple(".".join(parts[start:]) for start in range(len(parts)))

@@ -57,6 +57,12 @@ def audit() -> None:
     default=EVIDENCE_CLASSES[0],
     help="Every approved card reaches this evidence class.",
 )
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Print every check, and for each approval its three properties.",
+)
 @json_option
 def audit_verify(
     paths: tuple[str, ...],
@@ -65,6 +71,7 @@ def audit_verify(
     expect_count: int | None,
     profiles: tuple[Path, ...],
     floor: str,
+    verbose: bool,
     json_: bool,
 ) -> None:
     """Verify files, ledger directories and foreign logs; the last line is the verdict.
@@ -79,7 +86,7 @@ def audit_verify(
         floor=floor,
     )
     report = _verified(paths, check, expect_head, expect_count)
-    put_bytes((render_json(report) if json_ else render_text(report)).encode())
+    put_bytes((render_json(report) if json_ else render_text(report, verbose)).encode())
     sys.exit(report.verdict.exit_code)
 
 

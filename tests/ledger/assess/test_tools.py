@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -27,3 +29,8 @@ def test_a_name_is_dotted_and_loses_each_prefix(name: str, expected: tuple[str, 
 @given(st.text())
 def test_any_name_has_few_spellings(name: str) -> None:
     assert len(spellings(name)) <= 16
+
+
+def test_a_name_that_is_no_text_has_a_spelling_too() -> None:
+    value: Any = 7
+    assert spellings(value) == ("7",)

@@ -151,6 +151,14 @@ def test_an_export_on_standard_input_is_verified(exported: SimpleNamespace) -> N
     assert (done.status, verdict(done)) == (0, "VERIFIED")
 
 
+def test_each_approval_has_three_lines_if_one_asks(exported: SimpleNamespace) -> None:
+    lines = exported.ok("audit", "verify", "export.cbor", "--verbose").out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("approval of "))
+    names = [line.split(":")[0] for line in lines[start + 1 : start + 4]]
+    assert names == ["  execution integrity", "  decision provenance", "  presentation integrity"]
+    assert "approval of " not in exported.ok("audit", "verify", "export.cbor").out
+
+
 def test_the_floor_of_an_auditor_is_passed_on(exported: SimpleNamespace) -> None:
     done = exported.run("audit", "verify", "export.cbor", "--floor", "selection", "--json")
     assert done.status == 4

@@ -198,7 +198,7 @@ def check_event(kind: str, card: bytes | None, body: Any, openings: Mapping[str,
     _check(body, schema, "")
     if kind == "configured" and len(body) == 1:
         raise Malformed("expected at least one of profile and vkey")
-    if kind == "resolved" and body["approver"]["assurance"] == "signed":
+    if "approver" in body and body["approver"]["assurance"] == "signed":
         _check_map(body["approver"], _SIGNED, "/approver")
     if kind == "refused":
         _check_refusal(card, body)

@@ -322,3 +322,9 @@ def test_configured_sets_something() -> None:
 def test_signed_decision_names_its_evidence() -> None:
     body = body_of("resolved", {"approver": {"id": "a", "assurance": "signed"}})
     assert refuse("resolved", CARD, body).pointer == "/approver/evidence"
+
+
+def test_refused_signed_decision_names_its_evidence_too() -> None:
+    signed = {"approver": {"id": "a", "assurance": "signed"}}
+    body = refusal("resolve", "expired", **ASKED, of=0) | signed
+    assert refuse("refused", CARD, body).pointer == "/approver/evidence"

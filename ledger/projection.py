@@ -148,65 +148,6 @@ class Fold(Views, Protocol):
         """Keep a chain profile, in force from the record after `seq` on."""
 
 
-class Memory:
-    """Views in dictionaries."""
-
-    def __init__(self) -> None:
-        """Begin with nothing issued."""
-        self.cards: dict[bytes, Card] = {}
-        self.steps: dict[bytes, Step] = {}
-        self.floods: dict[Flood, int] = {}
-        self.profiles: dict[bytes, bytes] = {}
-        self.in_force: bytes | None = None
-        self.reset: int | None = None
-
-    def card(self, card: bytes) -> Card | None:
-        """Give a card by its hash."""
-        return self.cards.get(card)
-
-    def step(self, task: bytes) -> Step | None:
-        """Give a step by its task digest."""
-        return self.steps.get(task)
-
-    def last_reset(self) -> int | None:
-        """Give the seq of the last `clock_reset`."""
-        return self.reset
-
-    def refusals(self, flood: Flood) -> int:
-        """Give the running count of refusals."""
-        return self.floods.get(flood, 0)
-
-    def put_card(self, card: Card) -> None:
-        """Keep a card."""
-        self.cards[card.hash] = card
-
-    def put_step(self, task: bytes, step: Step) -> None:
-        """Keep a step."""
-        self.steps[task] = step
-
-    def put_reset(self, seq: int) -> None:
-        """Keep the seq of the last `clock_reset`."""
-        self.reset = seq
-
-    def put_refusals(self, flood: Flood, count: int) -> None:
-        """Keep the running count of refusals."""
-        self.floods[flood] = count
-
-    def profile(self) -> bytes | None:
-        """Give the digest of the newest chain profile."""
-        return self.in_force
-
-    def profile_bytes(self, digest: bytes) -> bytes | None:
-        """Give the bytes of a chain profile."""
-        return self.profiles.get(digest)
-
-    def put_profile(self, digest: bytes, text: bytes | None, seq: int) -> None:
-        """Keep a chain profile."""
-        self.in_force = digest
-        if text is not None:
-            self.profiles[digest] = text
-
-
 def fold(views: Fold, record: Record) -> None:
     """Bring the views from before a record to after it (spec §6.1).
 

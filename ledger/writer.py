@@ -6,141 +6,29 @@ one event, or a refusal with its reason, and the caller is answered when that is
 
 from __future__ import annotations
 
-import os
-import secrets
-import time
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
-from typing import Any, Final, Self, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
-from ledger import export, keys, lifecycle, request
-from ledger.answers import Evidence, Exported, IssuedCard, Opening, Ticket
-from ledger.assembly import assembled
-from ledger.chain import rekey_proof
+from ledger import lifecycle, request
+from ledger.answers import Evidence, IssuedCard, Opening, Ticket
 from ledger.codec import Record
 from ledger.errors import ProposalInvalid, Refused
 from ledger.guard import Guard
-from ledger.log import Adoption, Turn
-from ledger.profile import parse as parse_profile
+from ledger.log import Turn
 from ledger.proposal import Facts, Proposal
-from ledger.reader import Reader
 from ledger.request import Hash
-from ledger.store import directory
-from ledger.store.contract import ORIGIN
+from ledger.upkeep import Upkeep
 
 T = TypeVar("T")
-Paths = Iterable[str | os.PathLike[str]]
-
-SOFTWARE: Final = "cardchain 0.1.0"
 
 
-def _now() -> int:
-    return time.time_ns() // 1_000_000
-
-
-class Ledger(Reader):
+class Ledger(Upkeep):
     """One ledger directory, opened for append. Safe across threads, processes and forks.
 
     Every method returns, and every refusal is raised, only when all that it rests on is durable.
     A request that breaks a rule of the caller raises `ProposalInvalid`, and nothing is recorded.
     After `StoreFailed` the object is unusable; open the ledger again.
     """
-
-    @classmethod
-    def init(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        name: str,
-        profile: bytes | None = None,
-        clock: Callable[[], int] = _now,
-        sync: Callable[[int], None] = os.fsync,
-    ) -> Self:
-        """Make a ledger at `path`, which must be free or an empty directory, and its key.
-
-        `profile` holds the canonical bytes of what every card is held to (spec §8.5).
-        """
-        told, kept = request.profile(profile)
-        body = {"name": request.line("name", name), "software": SOFTWARE, **told}
-        where = Path(path)
-        directory.require_free(where)
-        key_file = keys.make(secrets.token_bytes(16))
-        directory.make(where)
-        log = assembled(where, key_file.key.chain, (), clock, sync)
-        try:
-            record = log.found(body, kept, key_file.key)
-            keys.pin(key_file, record.seq, record.digest)
-        except BaseException:
-            if log.store.at(ORIGIN) is None:  # without a record it would be no ledger, in the way
-                directory.unmake(where)
-            log.close()
-            raise
-        return cls(where, log)
-
-    @classmethod
-    def open(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        keys: Paths = (),
-        profiles: Iterable[bytes] = (),
-        clock: Callable[[], int] = _now,
-        sync: Callable[[int], None] = os.fsync,
-        progress: Callable[[int], None] | None = None,
-    ) -> Self:
-        """Open a ledger for append, and read what was appended since this host last did.
-
-        `keys` are key files or folders of them, beside `CARDCHAIN_KEY` and the state directory.
-        `profiles` are the canonical bytes of those that cards name and the chain does not hold.
-        `clock` gives unix milliseconds; `sync` makes a file descriptor durable; `progress` is told
-        the count of records while a lost index is made anew.
-
-        Raises:
-            NotALedger: There is none at `path`.
-            BrokenLedger: Its files are not what this software wrote.
-            RolledBack, Copied: It is not the ledger that this host remembers.
-            KeyMissing, LooseMode, LockTimeout, NoStateDirectory, StoreFailed: The host.
-
-        """
-        return cls._open(Path(path), keys, clock, sync, profiles=profiles, progress=progress)
-
-    @classmethod
-    def adopt(
-        cls,
-        path: str | os.PathLike[str],
-        *,
-        keys: Paths = (),
-        clock: Callable[[], int] = _now,
-        rolled_back: bool = False,
-    ) -> Self:
-        """Open a copy as the ledger to append to; `rolled_back` gives up the records it lacks."""
-        how: Adoption = "rolled back" if rolled_back else "copy"
-        return cls._open(Path(path), keys, clock, os.fsync, adopt=how)
-
-    @classmethod
-    def _open(
-        cls,
-        path: Path,
-        key_paths: Paths,
-        clock: Callable[[], int],
-        sync: Callable[[int], None],
-        *,
-        profiles: Iterable[bytes] = (),
-        progress: Callable[[int], None] | None = None,
-        adopt: Adoption | None = None,
-    ) -> Self:
-        given = tuple(map(Path, key_paths))
-        known = {each.digest: each for each in map(parse_profile, profiles)}
-        log = assembled(
-            path, None, given, clock, sync, profiles=known, progress=progress, adopt=adopt
-        )
-        ledger = cls(path, log)
-        try:
-            log.run(lambda turn: None)
-        except BaseException:
-            log.close()
-            raise
-        return ledger
 
     # The life of a card
 
@@ -334,63 +222,6 @@ class Ledger(Reader):
             ),
         }
         return self._answer(lambda turn: lifecycle.settle(turn, target, said))
-
-    # The ledger itself
-
-    def configure(
-        self, *, by: str, profile: bytes | None = None, vkey: str | None = None
-    ) -> Record:
-        """Put a profile in force for the cards issued from now on, or name a verification key."""
-        told, kept = request.profile(profile)
-        if profile is None and vkey is None:
-            raise ProposalInvalid("configure", "expected a profile or a vkey")
-        body = {
-            "by": request.named("by", by),
-            **told,
-            **request.given(vkey=None if vkey is None else request.line("vkey", vkey)),
-        }
-        return self._log.run(lambda turn: turn.append("configured", None, body, kept))
-
-    def clock_reset(self, *, by: str, reason: str) -> Record:
-        """Record that the clock went back; every open card and unspent grant ends (spec §5)."""
-        body = {
-            "by": request.named("by", by),
-            "reason": request.one_of("reason", reason, request.RESETS),
-        }
-
-        def reset(turn: Turn) -> Record:
-            now, was = self._log.clock(), turn.covered.at
-            if now >= was:
-                raise ProposalInvalid(
-                    "clock", f"it reads {now} ms, not before the last record, {was} ms"
-                )
-            return turn.append("clock_reset", None, {"was": was, **body}, at=now)
-
-        return self._log.run(reset)
-
-    def rotate(self) -> Record:
-        """Make a new key, and put it in force from the next record on (spec §4.2)."""
-        new = keys.make(self.chain)
-
-        def rekey(turn: Turn) -> Record:
-            old, end = turn.covered, turn.covered.end
-            proof = rekey_proof(new.key, seq=end.seq, prev=old.digest, old_kid=old.kid)
-            return turn.append("rekeyed", None, {"kid": new.key.kid, "proof": proof})
-
-        record = self._log.run(rekey)
-        keys.pin(new, record.seq, record.digest)
-        return record
-
-    def export(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Exported:
-        """Write the whole ledger to one file, which appears only when it is complete (spec §7.2).
-
-        Raises:
-            InsideLedger: `path` is inside the ledger.
-            AlreadyThere: Something stands at `path`, and `overwrite` is false.
-            BrokenLedger: A record does not hold. No file is left.
-
-        """
-        return export.write(Path(path), self.path, self.records(), overwrite=overwrite)
 
     def _answer(self, body: Callable[[Turn], T | Refused]) -> T:
         """Give the answer of a gate, or raise its refusal, when it is durable."""

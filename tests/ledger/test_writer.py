@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from ledger import Facts, Ledger, Opening, Proposal, ProposalInvalid, Refused
+from ledger.access import SOFTWARE
 from ledger.errors import StoreFailed
 from ledger.store.contract import AlreadyThere
-from ledger.writer import SOFTWARE
 
 Propose = Callable[..., Proposal]
 HASH = "0" * 63 + "a"

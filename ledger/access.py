@@ -1,0 +1,126 @@
+"""How a ledger is made, opened and adopted (architecture.md, host state)."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, Self
+
+from ledger import keys, request
+from ledger.assembly import assembled
+from ledger.log import Adoption
+from ledger.profile import parse as parse_profile
+from ledger.reader import Reader
+from ledger.store import directory
+from ledger.store.contract import ORIGIN
+
+Paths = Iterable[str | os.PathLike[str]]
+
+SOFTWARE: Final = "cardchain 0.1.0"
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
+
+
+class Access(Reader):
+    """The ways to come by an open ledger."""
+
+    @classmethod
+    def init(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        name: str,
+        profile: bytes | None = None,
+        clock: Callable[[], int] = _now,
+        sync: Callable[[int], None] = os.fsync,
+    ) -> Self:
+        """Make a ledger at `path`, which must be free or an empty directory, and its key.
+
+        `profile` holds the canonical bytes of what every card is held to (spec §8.5).
+        """
+        told, kept = request.profile(profile)
+        body = {"name": request.line("name", name), "software": SOFTWARE, **told}
+        where = Path(path)
+        directory.require_free(where)
+        key_file = keys.make(secrets.token_bytes(16))
+        directory.make(where)
+        log = assembled(where, key_file.key.chain, (), clock, sync)
+        try:
+            record = log.found(body, kept, key_file.key)
+            keys.pin(key_file, record.seq, record.digest)
+        except BaseException:
+            if log.store.at(ORIGIN) is None:  # without a record it would be no ledger, in the way
+                directory.unmake(where)
+            log.close()
+            raise
+        return cls(where, log)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        keys: Paths = (),
+        profiles: Iterable[bytes] = (),
+        clock: Callable[[], int] = _now,
+        sync: Callable[[int], None] = os.fsync,
+        progress: Callable[[int], None] | None = None,
+    ) -> Self:
+        """Open a ledger for append, and read what was appended since this host last did.
+
+        `keys` are key files or folders of them, beside `CARDCHAIN_KEY` and the state directory.
+        `profiles` are the canonical bytes of those that cards name and the chain does not hold.
+        `clock` gives unix milliseconds; `sync` makes a file descriptor durable; `progress` is told
+        the count of records while a lost index is made anew.
+
+        Raises:
+            NotALedger: There is none at `path`.
+            BrokenLedger: Its files are not what this software wrote.
+            RolledBack, Copied: It is not the ledger that this host remembers.
+            KeyMissing, LooseMode, LockTimeout, NoStateDirectory, StoreFailed: The host.
+
+        """
+        return cls._open(Path(path), keys, clock, sync, profiles=profiles, progress=progress)
+
+    @classmethod
+    def adopt(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        keys: Paths = (),
+        clock: Callable[[], int] = _now,
+        rolled_back: bool = False,
+    ) -> Self:
+        """Open a copy as the ledger to append to; `rolled_back` gives up the records it lacks."""
+        how: Adoption = "rolled back" if rolled_back else "copy"
+        return cls._open(Path(path), keys, clock, os.fsync, adopt=how)
+
+    @classmethod
+    def _open(
+        cls,
+        path: Path,
+        key_paths: Paths,
+        clock: Callable[[], int],
+        sync: Callable[[int], None],
+        *,
+        profiles: Iterable[bytes] = (),
+        progress: Callable[[int], None] | None = None,
+        adopt: Adoption | None = None,
+    ) -> Self:
+        given = tuple(map(Path, key_paths))
+        known = {each.digest: each for each in map(parse_profile, profiles)}
+        log = assembled(
+            path, None, given, clock, sync, profiles=known, progress=progress, adopt=adopt
+        )
+        ledger = cls(path, log)
+        try:
+            log.run(lambda turn: None)
+        except BaseException:
+            log.close()
+            raise
+        return ledger

@@ -161,26 +161,26 @@ class _Verification:
         self._warnings += self._marks.warnings
         walk = self._walk
         broken = walk.findings.verdict is Verdict.BROKEN
-        if not (walk.unauthentic and not walk.authentic):
+        if not (walk.unauthentic and not walk.chain.authentic):
             for problem, place in self._marks.problems:
                 walk.findings.add(problem, place)
         for mark in self._marks.marks:
-            contradiction = disagreement(mark, self._prefixes, walk.records, walk.firsts)
+            contradiction = disagreement(mark, self._prefixes, walk.chain.records, walk.firsts)
             if contradiction and not broken:
                 walk.findings.add(contradiction, mark.place)
                 return
 
     def _check_end(self) -> None:
         walk, place = self._walk, Place(self._path)
-        if walk.records == 0 and not walk.findings.failed.keys() - {"bernstein.key"}:
+        if walk.chain.records == 0 and not walk.findings.failed.keys() - {"bernstein.key"}:
             walk.findings.add(Problem("bernstein.empty", "at least one record", "none"), place)
         count = self._expect_count
-        if count is not None and walk.records < count:
+        if count is not None and walk.chain.records < count:
             walk.findings.add(
                 Problem(
                     "bernstein.expected_count",
                     f"at least {count} records",
-                    f"{walk.records} records",
+                    f"{walk.chain.records} records",
                 ),
                 place,
             )
@@ -209,8 +209,8 @@ class _Verification:
             warnings=(*self._warnings, *_noted(walk)),
             not_checked=self._not_checked(),
             counts=Counts(
-                records=walk.records,
-                kinds=tuple(sorted(walk.kinds.items())),
+                records=walk.chain.records,
+                kinds=tuple(sorted(walk.chain.kinds.items())),
                 cards=len(cards.cards),
                 envelopes_ok=cards.envelopes_ok,
                 envelopes_total=cards.envelopes_total,
@@ -219,11 +219,11 @@ class _Verification:
                 contained=cards.contained,
                 asserted=cards.asserted,
             ),
-            first_seq=0 if walk.records else None,
-            last_seq=walk.last if walk.records else None,
-            head=walk.head,
-            start_at=_millis(walk.start),
-            end_at=_millis(walk.end),
+            first_seq=0 if walk.chain.records else None,
+            last_seq=walk.last if walk.chain.records else None,
+            head=walk.chain.head,
+            start_at=_millis(walk.chain.start),
+            end_at=_millis(walk.chain.end),
             inputs=tuple(self._inputs),
             complete=asked and not ends,
         )
@@ -243,9 +243,9 @@ class _Verification:
     def _unchecked(self, check: str) -> str:
         """Say why a check was not made, or nothing."""
         walk = self._walk
-        if walk.records == 0 and check not in _WITHOUT_RECORDS:
+        if walk.chain.records == 0 and check not in _WITHOUT_RECORDS:
             return "there is no record"
-        if check == "bernstein.hmac" and not walk.authentic:
+        if check == "bernstein.hmac" and not walk.chain.authentic:
             return "there is no key of this log"
         marks = self._marks.marks if self._marks else ()
         if BY_ID[check].group == "mark" and not any(mark.check == check for mark in marks):

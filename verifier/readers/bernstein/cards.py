@@ -16,9 +16,9 @@ from verifier.readers.bernstein.text import shown
 
 PREFIX: Final = "chat.approval_card."
 # The gate reads its clock, waits for locks, reads the log, and only then is the record stamped.
-_WAIT: Final = 300.0
+WAIT: Final = 300.0
 _WAIT_AT_EXPIRY: Final = 5.0
-_STEP_BACK: Final = 2.0
+STEP_BACK: Final = 2.0
 _HISTORY: Final = frozenset(
     {
         "bernstein.issued_once",
@@ -113,6 +113,18 @@ class Cards:
             return None
         return problem
 
+    def accept_issued(self, card_hash: str, card: Card) -> None:
+        """Take in a card whose issued event was proven."""
+        self.cards[card_hash] = card
+        self.envelopes_total += 1
+        self.envelopes_ok += 1
+
+    def accept_resolved(self, card: Card) -> None:
+        """Take in a decision that was proven."""
+        card.state = "resolved"
+        self.decisions_total += 1
+        self.decisions_ok += 1
+
     def _explained(self, card_hash: object) -> bool:
         """Say whether a record that is missing or unsound may explain the history of a card."""
         card = self.cards.get(card_hash) if isinstance(card_hash, str) else None
@@ -148,7 +160,7 @@ class Cards:
                 "another one, for worktree "
                 f"{shown(details['worktree_id'])} and conversation {shown(details['thread_id'])}",
             )
-        if envelope["created_at"] > event.at + _STEP_BACK:
+        if envelope["created_at"] > event.at + STEP_BACK:
             self.notes["cards created after the time at which they were issued"] += 1
         self.cards[card_hash] = Card(
             event.seq,
@@ -237,7 +249,7 @@ class Cards:
     def _of_open(self, event: Event, card: Card, reason: str) -> Problem | None:
         details = event.details
         if reason == "expired":
-            if event.at < card.not_after - _STEP_BACK:
+            if event.at < card.not_after - STEP_BACK:
                 return _untrue(reason, f"not_after is {card.not_after!r}, the time {event.at!r}")
             card.state = "expired" if card.state == "open" else card.state
         if reason == "cross_worktree":
@@ -318,7 +330,7 @@ def _window(event: Event, card: Card, resolved_at: Any) -> Problem | None:
 def _stated_time(event: Event, name: str, value: Any) -> Problem | None:
     if not is_number(value) or value <= 0:
         return Problem("bernstein.clock", f"a finite {name} after 0", shown(value))
-    if not -_STEP_BACK <= event.at - value <= _WAIT:
+    if not -STEP_BACK <= event.at - value <= WAIT:
         return Problem(
             "bernstein.clock",
             f"{name} close to {event.at!r}, when it was written",

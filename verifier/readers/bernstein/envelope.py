@@ -16,8 +16,8 @@ from verifier.readers.bernstein.findings import Problem
 from verifier.readers.bernstein.text import card_bytes, shown
 
 HEX64: Final = re.compile(r"[0-9a-f]{64}", re.ASCII)
-_MAX_REASONING: Final = 600
-_FAR: Final = 1e15
+MAX_REASONING: Final = 600
+FAR: Final = 1e15
 _MEMBERS: Final = (
     "action",
     "approval_id",
@@ -82,8 +82,8 @@ def _lawful(envelope: dict[str, Any]) -> bool:
         and rollback["irreversible"] is impact["hard_one_way"]
         and type(score) is type(created_at) is type(not_after) is float
         and 0.0 <= score <= 1.0
-        and -_FAR < created_at <= not_after < _FAR
-        and len(reasoning) <= _MAX_REASONING
+        and -FAR < created_at <= not_after < FAR
+        and len(reasoning) <= MAX_REASONING
         and impact["fired_detectors"] == []
         and envelope["card_version"] == "v2"
         and type(action["args_digest"]) is str
@@ -121,7 +121,7 @@ def _ranges(
         return 'card_version "v2"', shown(envelope["card_version"])
     if not isinstance(digest, str) or not HEX64.fullmatch(digest):
         return "64 hex digits as action.args_digest", shown(digest)
-    if len(envelope["reasoning"]) > _MAX_REASONING:
+    if len(envelope["reasoning"]) > MAX_REASONING:
         return "a reasoning of at most 600 characters", f"{len(envelope['reasoning'])} characters"
     if not isinstance(detectors, list) or not all(isinstance(item, str) for item in detectors):
         return "texts as impact.fired_detectors", shown(detectors)

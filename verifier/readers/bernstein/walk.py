@@ -11,17 +11,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from verifier.readers.bernstein.cards import PREFIX, Cards, Event
+from verifier.readers.bernstein.chain import Chain
 from verifier.readers.bernstein.envelope import HEX64
+from verifier.readers.bernstein.fast import Fast
 from verifier.readers.bernstein.files import LineTooLong, Segment, Survey, lines
 from verifier.readers.bernstein.findings import LIMIT, Findings, Place, Problem
 from verifier.readers.bernstein.keys import Key
-from verifier.readers.bernstein.record import (
-    NEW,
-    OLD,
-    predecessor_problem,
-    scheme_problem,
-    shape_problem,
-)
+from verifier.readers.bernstein.record import predecessor_problem, scheme_problem, shape_problem
 from verifier.readers.bernstein.tears import Tear
 from verifier.readers.bernstein.text import NotALine, Scanner, line_form, parse, seconds
 
@@ -55,41 +51,36 @@ class Walk:
         """Start before the first record; without `from_start` earlier files may be elsewhere."""
         self.findings = Findings()
         self.cards = Cards()
-        self.kinds: Counter[str] = Counter()
+        self.chain = Chain()
         self.notes: Counter[str] = Counter()
-        self.records = self.authentic = self.unauthentic = 0
+        self.unauthentic = 0
         self.firsts: list[str] = []
-        self.head: str | None = None
-        self.start = self.end = ""
         self.expected_at: int | None = None
         self.acknowledged: set[tuple[str, int]] = set()
         self._expect = expect_head
         self._from_start = from_start
         self._keys = list(keys)
-        self._seq = -1
-        self._excused = False
-        self._alternative: str | None = None
-        self._high, self._high_seq = 0.0, -1
         self._deferred: list[tuple[Problem, Place]] = []
         self._deferred_links: list[tuple[Problem, Place]] = []
-        self._seen_new = False
         self._misdated = False
         self._at = _At()
         self._scanner = Scanner()
+        self._fast = Fast(self.chain, self.cards, self._keys, expect_head, self._scanner)
 
     def read(self, segment: Segment, survey: Survey, tears: tuple[Tear, ...]) -> None:
         """Walk one file. Raises OSError if it can no longer be read."""
         at = self._at = _At(str(segment.path), segment.day)
         self._misdated = False
+        self._fast.begin(segment.day)
         try:
             for raw, whole in lines(segment, survey.size):
                 at.line += 1
                 if tears and any(tear.start <= at.offset < tear.end for tear in tears):
                     self._skip(raw)
-                elif whole:
-                    self._line(raw)
-                else:
+                elif not whole:
                     self._torn(raw)
+                elif at.line == 1 or not self._fast.accept(raw):
+                    self._line(raw)
                 at.offset += len(raw) + 1
         except LineTooLong:
             self.lost("bernstein.limits", "a line of at most 64 MiB", "a longer one")
@@ -103,7 +94,7 @@ class Walk:
     def finish(self) -> None:
         """Say that no HMAC held at all, which is not evidence of a change."""
         self.findings.drop_misplaced()
-        if self._keys and self.unauthentic and not self.authentic:
+        if self._keys and self.unauthentic and not self.chain.authentic:
             names = ", ".join(key.file for key in self._keys)
             self.findings.add(
                 Problem(
@@ -121,14 +112,14 @@ class Walk:
     @property
     def last(self) -> int:
         """The number of the last line, from 0."""
-        return self._seq
+        return self.chain.seq
 
     def _place(self) -> Place:
-        return Place(self._at.file, self._at.offset, self._at.line, max(self._seq, 0))
+        return Place(self._at.file, self._at.offset, self._at.line, max(self.chain.seq, 0))
 
     def _damaged(self) -> None:
-        self._excused = True
-        self.cards.damage = max(self._seq, 0)
+        self.chain.excused = True
+        self.cards.damage = max(self.chain.seq, 0)
 
     def _skip(self, raw: bytes) -> None:
         """Pass over torn bytes; the writer may have chained to a record that only lacked its LF."""
@@ -136,68 +127,40 @@ class Walk:
             hmac = parse(raw).get("hmac")
         except NotALine:
             return
-        self._alternative = hmac if isinstance(hmac, str) else None
+        self.chain.alternative = hmac if isinstance(hmac, str) else None
 
     def _torn(self, raw: bytes) -> None:
-        self._seq += 1
+        self.chain.seq += 1
         self.lost(
             "bernstein.torn_tail", "a file that ends with a whole line", f"{len(raw)} bytes more"
         )
 
     def _line(self, raw: bytes) -> None:
-        self._seq += 1
-        record = self._canonical(raw)
-        if record is None:
-            return
-        self.records += 1
-        at = self._accepted(record, raw)
-        if at is not None:
-            self.authentic += 1
+        chain = self.chain
+        chain.seq += 1
+        proven = self._fast.prove(raw)
+        if proven is not None:
+            record, at = proven
+            chain.records += 1
+            chain.authentic += 1
             self._advance(record)
-            self._excused, self._alternative = False, None
+            chain.excused, chain.alternative = False, None
             self._sound(record, at)
-        else:
-            self._examine(record, raw)
-
-    def _accepted(self, record: dict[str, Any], raw: bytes) -> float | None:
-        """Give the time of a record in which all holds; any other one goes to the named checks.
-
-        The first record, and all while no HMAC has held yet, go there too.
-        """
-        names, details = tuple(record), record.get("details")
-        if names == NEW:
-            scheme = record["scheme"]
-            known = type(scheme) is int and scheme == 2
-        else:
-            known = names == OLD
-        if (
-            not known
-            or not self.authentic
-            or record["prev_hmac"] != self.head
-            or type(details) is not dict
-            or self._expect == record["hmac"]
-            or not type(record["actor"]) is type(record["event_type"]) is str
-            or not type(record["resource_id"]) is type(record["resource_type"]) is str
-            or type(record["timestamp"]) is not str
-            or details.get("prev_chain_digest", self.head) != self.head
-        ):
-            return None
-        start = raw.rfind(_HMAC)
-        body = raw[:start] + raw[start + _HMAC_LENGTH :]
-        key = self._keys[0]
-        if key.record_hmac(record.get("scheme", 1), record["prev_hmac"], body) != record["hmac"]:
-            return None
-        return seconds(record["timestamp"])
+            return
+        examined = self._canonical(raw)
+        if examined is not None:
+            chain.records += 1
+            self._examine(examined, raw)
 
     def _examine(self, record: dict[str, Any], raw: bytes) -> None:
         """Make every check of a record by name, and report the first that fails."""
         link = record.get("prev_hmac")
-        linked = link == (GENESIS if self.head is None else self.head)
-        linked = linked or (link == self._alternative and link is not None)
-        self._alternative = None
+        linked = link == (GENESIS if self.chain.head is None else self.chain.head)
+        linked = linked or (link == self.chain.alternative and link is not None)
+        self.chain.alternative = None
         self._expected(record)
         problem = shape_problem(record) or scheme_problem(record)
-        if problem is None and not linked and not self._excused:
+        if problem is None and not linked and not self.chain.excused:
             problem = self._unlinked(record)
         attributed = not linked and problem is None
         self._advance(record)
@@ -209,13 +172,13 @@ class Walk:
             self.cards.touch(record)
             self._damaged()
             return
-        self._excused = attributed
+        self.chain.excused = attributed
         self._sound(record, seconds(record["timestamp"]) or 0.0)
 
     def _unlinked(self, record: dict[str, Any]) -> Problem | None:
         """Say why a record does not follow the one before it; a misplaced file explains it."""
         link = record["prev_hmac"]
-        if self.head is None and not self._from_start:
+        if self.chain.head is None and not self._from_start:
             self.findings.add(
                 Problem("bernstein.left_edge", f"prev_hmac {GENESIS}", f"prev_hmac {link}"),
                 self._place(),
@@ -228,9 +191,9 @@ class Walk:
                 "bernstein.day", f"a record of {self._at.day}", f"one of {record['timestamp']}"
             )
         problem = Problem(
-            "bernstein.link", f"prev_hmac {self.head or GENESIS}", f"prev_hmac {link}"
+            "bernstein.link", f"prev_hmac {self.chain.head or GENESIS}", f"prev_hmac {link}"
         )
-        if self.authentic or not self._deferred:
+        if self.chain.authentic or not self._deferred:
             return problem
         if len(self._deferred_links) < LIMIT:
             self._deferred_links.append((problem, self._place()))
@@ -256,13 +219,13 @@ class Walk:
 
     def _not_canonical(self, raw: bytes, record: dict[str, Any]) -> None:
         """Report a line whose value is a record but whose bytes are not those of the writer."""
-        self.records += 1
+        self.chain.records += 1
         self._expected(record)
         cause = ""
         if raw.endswith(b"\r"):
             cause = "line ends were converted, perhaps by a copy between systems"
         elif shape_problem(record) is None and self._holds(record, raw):
-            self.authentic += 1
+            self.chain.authentic += 1
             cause = _WRITER_DEFECT
         found = "CR before the LF" if raw.endswith(b"\r") else "other white space, order or escapes"
         self.findings.add(
@@ -276,13 +239,13 @@ class Walk:
     def _advance(self, record: dict[str, Any]) -> None:
         hmac = record.get("hmac")
         if isinstance(hmac, str) and HEX64.fullmatch(hmac):
-            self.head = hmac
+            self.chain.head = hmac
             if self._at.line == 1:
                 self.firsts.append(hmac)
 
     def _expected(self, record: dict[str, Any]) -> None:
         if self._expect is not None and record.get("hmac") == self._expect:
-            self.expected_at = self.records - 1
+            self.expected_at = self.chain.records - 1
 
     def _holds(self, record: dict[str, Any], raw: bytes) -> bool:
         """Say whether the HMAC holds under a key, and prefer that key from here on."""
@@ -301,15 +264,15 @@ class Walk:
         if not self._keys:
             return None
         if self._holds(record, raw):
-            self.authentic += 1
-            if self.authentic == 1 and self._deferred:
+            self.chain.authentic += 1
+            if self.chain.authentic == 1 and self._deferred:
                 self._report_deferred()
             return None
         self.unauthentic += 1
         problem = Problem(
             "bernstein.hmac", "an HMAC of this record under the key", f"hmac {record['hmac']}"
         )
-        if self.authentic:
+        if self.chain.authentic:
             return problem
         if len(self._deferred) < LIMIT:
             self._deferred.append((problem, self._place()))
@@ -319,18 +282,19 @@ class Walk:
         self.findings.drop_cards()
         for problem, place in self._deferred:
             self.findings.add(problem, place)
-        self.cards.damage = self._seq
+        self.cards.damage = self.chain.seq
 
     def _sound(self, record: dict[str, Any], at: float) -> None:
         """Count a record and apply what it says about a card."""
         kind, timestamp = record["event_type"], record["timestamp"]
-        if kind in self.kinds or (len(self.kinds) < _KINDS and len(kind) <= _KIND_LENGTH):
-            self.kinds[kind] += 1
+        kinds = self.chain.kinds
+        if kind in kinds or (len(kinds) < _KINDS and len(kind) <= _KIND_LENGTH):
+            kinds[kind] += 1
         if self._scanner.constants:
             self.notes["records with NaN or Infinity, which is not JSON"] += 1
         if record.get("scheme") == 2:
-            self._seen_new = True
-        elif self._seen_new:
+            self.chain.seen_new = True
+        elif self.chain.seen_new:
             self.notes["records of the old scheme 1 after records of scheme 2"] += 1
         day = self._at.day
         if day is not None and not timestamp.startswith(day):
@@ -343,7 +307,7 @@ class Walk:
 
     def _card(self, record: dict[str, Any], at: float) -> None:
         scheme = record.get("scheme", 1)
-        event = Event(record, self._seq, scheme, at, self._high, self._high_seq)
+        event = Event(record, self.chain.seq, scheme, at, self.chain.high, self.chain.high_seq)
         problem = self.cards.fold(event)
         if problem is not None:
             self.findings.add(problem, self._place())
@@ -354,11 +318,11 @@ class Walk:
             self.acknowledged.add((segment, offset))
 
     def _clock(self, timestamp: str, at: float) -> None:
-        if not self.start:
-            self.start = timestamp
-        self.end = timestamp
-        if at >= self._high:
-            self._high, self._high_seq = at, self._seq
+        if not self.chain.start:
+            self.chain.start = timestamp
+        self.chain.end = timestamp
+        if at >= self.chain.high:
+            self.chain.high, self.chain.high_seq = at, self.chain.seq
         else:
             self.notes["records with an earlier time than one before them"] += 1
 

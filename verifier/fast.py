@@ -1,52 +1,31 @@
-"""The fused loop over records that are plainly right.
+"""The fused loop over records that are plainly right: proven by their bytes, then folded in.
 
-It may only accept: it never makes a finding. What a sound record must say is known before it is
-read, so most of it is checked by comparing bytes: equal bytes are in the one deterministic form and
-have the right values. What the loop does not accept it leaves to the table of checks.
+It may only accept: it never makes a finding. `proof` shows what a record says by itself; here it is
+held against the state, and the common events of cards are accepted by the bytes that their bodies
+must have. What the loop does not accept it leaves to the table of checks.
 """
 
 from __future__ import annotations
 
-import hashlib
+from typing import Any
 
-from verifier import cbor, jcs, plain
-from verifier.cards import (
-    APPROVED,
-    DISPATCHED,
-    GOVERNED,
-    JUDGED,
-    RESOLVED,
-    Cards,
-)
+from verifier import cbor, jcs, proof
+from verifier.cards import APPROVED, DISPATCHED, GOVERNED, JUDGED, RESOLVED, Cards
 from verifier.checks.refusals import count_name, next_count
-from verifier.envelope import is_well_formed, repeats_problem
 from verifier.escape import is_blank
-from verifier.evidence import MAC_HEAD, PROTECTED_END, PROTECTED_HEAD, Evidence
+from verifier.evidence import PROTECTED_END, Evidence
 from verifier.framing import Frames
-from verifier.keys import Hmac
+from verifier.proof import DIGEST, Links, Row
 from verifier.replay import Replay
-from verifier.shape import CARD_KINDS, bindings, body_problem, is_runtime, openings_problem
-from verifier.spec import (
-    DIGEST_SIZE,
-    HEADER,
-    KID_SIZE,
-    MAX_BARE,
-    MAX_INTEGER,
-    MAX_OPENING,
-    MAX_RECORD,
-    VERSION,
-)
-from verifier.state import bound_bits
+from verifier.shape import bindings, body_problem
+from verifier.spec import DIGEST_SIZE, VERSION
+from verifier.state import State, bound_bits
 from verifier.tally import Run
 
-_KINDS = {cbor.text(kind): kind for kind in (*CARD_KINDS, "refused")}
-_ENVELOPE = b"\xa1\x68envelope\x59"  # no other opening, and one of 256 to 65535 bytes
-_DIGEST = b"\x58\x20"
 _OF = b"\x62of"
 _ECHO = b"\x64echo\x58\x20"
 _REBUILT = b"\x67rebuilt\x58\x20"
 _TARGET = b"\x66target\x58\x20"
-_TASK = b"\x64task\x58\x20"
 _OUTCOMES = {
     b"\x67outcome" + cbor.text(outcome): outcome for outcome in ("succeeded", "failed", "unknown")
 }
@@ -62,189 +41,164 @@ def advance(frames: Frames, replay: Replay) -> bool:
     record breaks a rule that this loop tests, so that the table has to find which.
     """
     state = replay.state
+    if frames.begins_segment or state.link_explained or state.gap_explained:
+        return False
     if state.chain is None or state.kid is None or state.at is None:
         return False
-    hmac = state.ring.hmac(state.chain, state.kid)
-    if hmac is None or frames.begins_segment or state.link_explained or state.gap_explained:
+    links = Links(state.chain, state.kid, state.expected_seq or 0, state.prev)
+    row, place = _row(frames, state, links)
+    if row is None:
         return False
-    run = Run(state.expected_seq or 0, state.prev, state.at)
-    try:
-        while True:
-            record = _accept(frames, replay, hmac, run)
-            replay.accept(run)
-            if not isinstance(record, Evidence):
-                return record and not state.disturbed
-            replay.take(record, proven=True)
-            if state.link_explained:
-                return False
-            run = Run(state.expected_seq or 0, state.prev, state.at or 0)
-    except (IndexError, cbor.NotDeterministic):  # the buffer may end inside a record
-        replay.accept(run)
-        return False
-    except jcs.JsonRefused:
-        replay.accept(run)
-        return not state.disturbed
+    folding = _Folding(frames, replay, row)
+    while place < len(row.records):
+        place, stop = folding.run(place)
+        if stop is not None:
+            return stop and not state.disturbed
+        if state.link_explained:
+            return False
+    return row.broke and not state.disturbed
 
 
-def _accept(frames: Frames, replay: Replay, hmac: Hmac, run: Run) -> Evidence | bool:
-    """Accept records into `run`.
+def _row(frames: Frames, state: State, links: Links) -> tuple[Row | None, int]:
+    """Give records that were proven, and the place among them of the one that is next.
 
-    Gives a record of which all is proven that its own bytes can show, or else whether the record at
-    the place reached breaks a rule.
+    A kid without its secret is a finding once; what follows is proven without its tags.
     """
-    state = replay.state
-    begin = HEADER + (state.kid or b"")
-    payload_begin = b"\x88" + cbor.text(VERSION) + b"\x50" + (state.chain or b"")
-    inner_keyed = hmac.inner.copy()
-    inner_keyed.update(MAC_HEAD + PROTECTED_HEAD + begin[len(HEADER) :] + b"\x40")
-    outer_keyed = hmac.outer
-    bare_begun = hashlib.sha256(b"\x00" + begin + b"\xa0")
-    sha256, decode_item, uint = hashlib.sha256, cbor.decode_item, cbor.uint
-    buffer, size = frames.buffer, len(frames.buffer)
-    governed = state.governance.governs or state.floor > 0
-    folds = _Folds(state.cards, state.sure_from)
-    numbers, digests, bound, kinds = state.cards.numbers, run.digests, run.bound, run.kinds
-    pins, seq, prev = state.pins, run.first_seq, run.prev
+    hmac = state.ring.hmac(links.chain, links.kid)
+    if hmac is None and links.kid not in state.keyless:
+        return None, 0
+    row = frames.row
+    place = None if row is None else row.place(frames.offset, links)
+    if row is None or place is None or place == len(row.records):
+        row = proof.prove(
+            frames.buffer, frames.pos, links, hmac, state.cards.is_judged, frames.offset
+        )
+        frames.row, place = row, 0
+    return row, place
 
-    while True:
-        pos = frames.pos
-        at_payload = pos + PROTECTED_END
-        if buffer[pos:at_payload] != begin or seq in pins:
-            return False
-        # the openings: an envelope alone, or any map
-        openings = None
-        if buffer.startswith(_ENVELOPE, at_payload):
-            first = at_payload + 13
-            length = buffer[first - 2] << 8 | buffer[first - 1]
-            at_payload = first + length
-            envelope = buffer[first:at_payload]
-            if length < 256:
-                return True
-        else:
-            openings, at_payload = decode_item(buffer, at_payload, 0)
 
-        # where payload and tag stand
-        head = buffer[at_payload]
-        if head == 0x59:
-            at = at_payload + 3
-            at_tag = at + (buffer[at_payload + 1] << 8 | buffer[at_payload + 2])
-        elif head == 0x58:
-            at = at_payload + 2
-            at_tag = at + buffer[at_payload + 1]
-        else:
-            return False
-        end = at_tag + 34
-        if end > size:
-            return False
-        if (
-            at_tag - at < (256 if head == 0x59 else 24)
-            or end - at_payload + PROTECTED_END + 1 > MAX_BARE
-            or end - pos > MAX_RECORD
-            or seq > MAX_INTEGER
-        ):
-            return True
+class _Folding:
+    """Holds the records of a row against the state, and folds them in."""
 
-        # version, chain, seq and prev in one comparison; then the tag
-        expected = payload_begin + uint(seq) + _DIGEST + prev
-        if not buffer.startswith(expected, at):
-            return True
-        inner = inner_keyed.copy()
-        inner.update(buffer[at_payload:at_tag])
-        outer = outer_keyed.copy()
-        outer.update(inner.digest())
-        if buffer[at_tag:end] != _DIGEST + outer.digest():
-            return True
-        bare = bare_begun.copy()
-        bare.update(buffer[at_payload:end])
+    __slots__ = ("_folds", "_frames", "_governed", "_replay", "_row")
 
-        # at, kind and card
-        at += len(expected)
-        if buffer[at] == 0x1B and buffer[at + 1 : at + 5] != b"\x00\x00\x00\x00":
-            now = int.from_bytes(buffer[at + 1 : at + 9], "big")
-            at += 9
-        else:
-            now, at = decode_item(buffer, at, 1)
-        at_card = at + 1 + (buffer[at] & 31)
-        kind = _KINDS.get(buffer[at:at_card])
-        if kind is None:
-            return False
-        if type(now) is not int or not run.at <= now <= MAX_INTEGER:
-            return True
-        at = at_card + 34
-        card = buffer[at_card + 2 : at]
+    def __init__(self, frames: Frames, replay: Replay, row: Row) -> None:
+        self._frames = frames
+        self._replay = replay
+        self._row = row
+        state = replay.state
+        self._governed = state.governance.governs or state.floor > 0
+        self._folds = _Folds(state.cards, state.sure_from)
 
-        # an event of a card with no other opening, by the bytes that its body must have
-        if openings is None and buffer.startswith(_DIGEST, at_card):
-            if sha256(envelope).digest() != card:
-                return True
-            number = numbers.get(card)
-            if number is None:
-                folded = (
-                    kind == "issued"
-                    and not governed
-                    and folds.issued(card, seq, now, buffer[at:at_tag], envelope)
-                )
-            else:
-                body = buffer[at:at_tag]
-                folded = folds.event(kind, number, card, seq, now, body) or (
-                    kind == "refused" and folds.refused(number, card, now, body, state.counts)
-                )
-                run.contained += folded and kind == "refused"
-            if folded:
-                frames.pos = end
-                seq += 1
-                prev = bare.digest()
-                digests.append(prev)
-                bound.append(_ENVELOPE_ONLY)
-                kinds[kind] += 1
-                run.at = now
+    def run(self, place: int) -> tuple[int, bool | None]:
+        """Fold in records from a place on; give the place reached, and why it stopped there.
+
+        None is the end of the row, or a record that the table has judged. Else the next record is
+        left to the table: True where it breaks a rule.
+        """
+        state, replay, records = self._replay.state, self._replay, self._row.records
+        run = Run(state.expected_seq or 0, state.prev, state.at or 0)
+        stop: bool | None = None
+        rest: Evidence | None = None
+        while stop is None and rest is None and (place := self._accept(place, run)) < len(records):
+            record = self._evidence(place, run)
+            if not isinstance(record, Evidence):
+                stop = record
                 continue
+            place += 1
+            if self._passes(record):
+                replay.fold_card(record)
+                run.add(record.kind or "", record.at or 0, record.digest, bound_bits(record.bound))
+            else:
+                rest = record
+        replay.accept(run)
+        if place:
+            self._frames.go_to(self._row.offset + records[place - 1][0])
+        if rest is not None:
+            replay.take(rest, proven=True)
+        return place, stop
 
-        if state.claims and card in state.claims:
+    def _accept(self, place: int, run: Run) -> int:
+        """Fold in records by their bytes; give the place of the first that needs more."""
+        state, folds, governed = self._replay.state, self._folds, self._governed
+        numbers, counts, kinds = state.cards.numbers, state.counts, run.kinds
+        digests, bound, pins = run.digests, run.bound, state.pins
+        seq, at = run.first_seq + len(digests), run.at
+        records = self._row.records
+        for place in range(place, len(records)):  # noqa: B020
+            _, kind, now, card, body, digest, more = records[place]
+            if now < at or seq in pins:
+                break
+            number = numbers.get(card)
+            if type(more) is tuple:
+                if number is not None or governed or not folds.issued(card, seq, more):
+                    break
+            elif number is None or more is not None:
+                break
+            elif not folds.event(kind, number, card, seq, now, body):
+                if kind != "refused" or not folds.refused(number, card, now, body, counts):
+                    break
+                run.contained += 1
+            digests.append(digest)
+            bound.append(_ENVELOPE_ONLY)
+            kinds[kind] += 1
+            seq += 1
+            run.at = at = now
+        else:
+            return len(records)
+        return place
+
+    def _evidence(self, place: int, run: Run) -> Evidence | bool:
+        """Read a record of which all is proven that its own bytes can show.
+
+        Gives a bool where it is left to the table: True where it breaks a rule.
+        """
+        state, row = self._replay.state, self._row
+        end, kind, now, card, body, digest, more = row.records[place]
+        seq = run.first_seq + len(run.digests)
+        if seq in state.pins or (state.claims and card in state.claims):
             return False
-        record = Evidence(frames.file, frames.offset, buffer[pos:end])
-        record.openings = {"envelope": envelope} if openings is None else openings
-        record.kind, record.seq, record.at = kind, seq, now
-        if not _is_proven(record, at_card - pos, at_tag - pos, state.cards):
+        if now < run.at:
             return True
-        record.version, record.chain, record.prev = VERSION, state.chain, prev
-        record.kid, record.digest = begin[-KID_SIZE:], bare.digest()
-        frames.pos = end
-        if record.envelope is None or len(record.openings) < len(record.bound):
-            return record
-        if not replay.passes(record) or (kind == "resolved" and not replay.echoed(record)):
-            return record
-        replay.fold_card(record)
-        seq += 1
-        prev = record.digest
-        digests.append(prev)
-        bound.append(bound_bits(record.bound))
-        kinds[kind] += 1
-        run.at = now
-
-
-def _is_proven(record: Evidence, at_card: int, at_tag: int, cards: Cards) -> bool:
-    """Read card and body of a record; say whether all holds that its own bytes can show."""
-    kind = record.kind or ""
-    card, at = cbor.decode_item(record.data, at_card, 1)
-    body, at = cbor.decode_item(record.data, at, 1)
-    if at != at_tag or type(body) is not dict or body_problem(kind, card, body):
-        return False
-    record.card, record.body, record.bound = card, body, bindings(kind, card, body)
-    if openings_problem(record.openings, record.bound):
-        return False
-    for name, value in record.openings.items():
-        if len(value) > MAX_OPENING or hashlib.sha256(value).digest() != record.bound[name]:
+        start = row.offset + (row.records[place - 1][0] if place else 0)
+        record = Evidence(self._frames.file, start, self._frames.between(start, row.offset + end))
+        record.openings, _ = cbor.decode_item(record.data, PROTECTED_END, 0)
+        record.kind, record.seq, record.at = kind, seq, now
+        try:
+            found = _read(record, card, body, more, state.cards)
+        except cbor.NotDeterministic:
             return False
-    if record.envelope is None:
-        return True
-    if kind != "issued" and body.get("gate") != "issue" and cards.is_judged(card):
-        return True
-    document, encode = jcs.canonical(record.envelope)
-    if not is_well_formed(document, encode):
-        return False
-    record.keep(document)
-    return not repeats_problem(kind, body, record.at or 0, document)
+        except jcs.JsonRefused:
+            found = None
+        if found is None:
+            return True
+        record.card, record.body, document = found
+        if document is not None:
+            record.keep(document)
+        record.bound = bindings(kind, record.card, record.body)
+        record.version, record.chain, record.kid = VERSION, row.links.chain, row.links.kid
+        record.prev = run.digests[-1] if run.digests else run.prev
+        record.digest = digest
+        return record
+
+    def _passes(self, record: Evidence) -> bool:
+        """Say whether the rest of the table has nothing against a record that lacks nothing."""
+        if record.envelope is None or len(record.openings) < len(record.bound):
+            return False
+        if not self._replay.passes(record):
+            return False
+        return record.kind != "resolved" or self._replay.echoed(record)
+
+
+def _read(record: Evidence, card: bytes, body: bytes, more: Any, cards: Cards) -> Any:
+    """Give card, body and envelope as values; None where the body or envelope is wrong."""
+    kind = record.kind or ""
+    if type(more) is list:
+        return more
+    if more is None:
+        rest = DIGEST + card + body
+        return proof.read(kind, record.at or 0, record.openings, rest, cards.is_judged)
+    return card, cbor.decode(body), None
 
 
 class _Folds:
@@ -259,25 +213,14 @@ class _Folds:
         self.cards = cards
         self.sure_from = sure_from
         self.decisions: dict[tuple[int, bool, bytes], str | None] = {}
-        self.refusals: dict[tuple[int, bytes, bytes], tuple[str, int, bytes]] = {}
+        self.refusals: dict[tuple[int, bytes, bytes | None], tuple[str, int, bytes]] = {}
 
-    def issued(self, card: bytes, seq: int, now: int, body: bytes, envelope: bytes) -> bool:
+    def issued(self, card: bytes, seq: int, body: tuple[bytes, int, int | None]) -> bool:
         """Accept the first card of a step."""
-        found = plain.read(envelope)
-        if found is None or found.issued_at != now // 1000 or found.task_digest in self.cards.steps:
+        task, not_after, grant_ttl = body
+        if task in self.cards.steps:
             return False
-        begin = _TASK + found.task_digest
-        rest = b"\x69not_after" + cbor.uint(found.not_after)
-        count = 0xA2
-        if found.grant_ttl is not None:
-            rest = b"\x69grant_ttl" + cbor.uint(found.grant_ttl) + rest
-            count = 0xA3
-        if body[1:] == begin + rest:
-            if body[0] != count:
-                return False
-        elif body[0] != count + 1 or not _has_runtime(body, begin, rest):
-            return False
-        self.cards.issue(card, seq, found.task_digest, found.not_after, found.grant_ttl)
+        self.cards.issue(card, seq, task, not_after, grant_ttl)
         self.cards.flags[-1] |= JUDGED
         return True
 
@@ -321,10 +264,13 @@ class _Folds:
         begin = _OF + cbor.uint(self.cards.last[number]) + _ECHO
         at_echo = 1 + len(begin)
         at_rest = at_echo + DIGEST_SIZE
-        at_target = body.find(_TARGET + card, at_rest)
-        if not self._is_sure(number) or at_target < 0 or not body.startswith(begin, 1):
+        if not self._is_sure(number) or not body.startswith(begin, 1):
             return False
-        key = body[0], body[at_rest:at_target], body[at_target + len(_TARGET) + DIGEST_SIZE :]
+        echo = body[at_echo:at_rest]
+        before, target, after = body[at_rest:].partition(_TARGET + card)
+        if not target and echo != card:
+            return False
+        key = body[0], before, after if target else None
         known = self.refusals.get(key)
         if known is None:
             known = _read_refusal(body, card)
@@ -332,7 +278,6 @@ class _Folds:
                 self.refusals.clear()
             self.refusals[key] = known
         reason, count, name = known
-        echo = body[at_echo:at_rest]
         if not self._refusal_holds(reason, number, now, echo, card):
             return False
         if count != next_count(counts.get(name + card, 0)):
@@ -368,8 +313,8 @@ class _Folds:
 
 
 def _read_decision(body: bytes, card: bytes) -> str | None:
-    value, end = cbor.decode_item(body, 0, 1)
-    if end != len(body) or type(value) is not dict or body_problem("resolved", card, value):
+    value = _decoded(body)
+    if type(value) is not dict or body_problem("resolved", card, value):
         return None
     approver = value["approver"]
     if approver["assurance"] == "signed" or is_blank(approver["id"]):
@@ -382,18 +327,16 @@ def _read_decision(body: bytes, card: bytes) -> str | None:
 
 def _read_refusal(body: bytes, card: bytes) -> tuple[str, int, bytes]:
     """Give reason, count and what refusals are counted by; no reason where it is not usual."""
-    value, end = cbor.decode_item(body, 0, 1)
-    if end != len(body) or type(value) is not dict or body_problem("refused", card, value):
+    value = _decoded(body)
+    if type(value) is not dict or body_problem("refused", card, value):
         return "", 0, b""
     if value["gate"] != "resolve":
         return "", 0, b""
     return value["reason"], value["count"], count_name("resolve", value["reason"])
 
 
-def _has_runtime(body: bytes, begin: bytes, rest: bytes) -> bool:
-    """Say whether a body is its known beginning and rest, with a runtime between them."""
-    begin += b"\x67runtime"
-    if not body.startswith(begin, 1) or not body.endswith(rest):
-        return False
-    runtime, end = cbor.decode_item(body, 1 + len(begin), 2)
-    return end == len(body) - len(rest) and is_runtime(runtime)
+def _decoded(body: bytes) -> Any:
+    try:
+        return cbor.decode(body)
+    except cbor.NotDeterministic:
+        return None

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from verifier import cbor
 from verifier.evidence import Evidence, frame, parse
+from verifier.proof import Row
 from verifier.shape import Problem
 from verifier.spec import DIGEST_SIZE, HEADER, MAX_RECORD
 
@@ -28,7 +29,7 @@ class Lost(Exception):
 class Frames:
     """The pieces of one file, in order. `buffer[pos:]` is what was read and not given yet."""
 
-    __slots__ = ("_chunks", "_lost", "_offset", "_seq", "buffer", "file", "pos")
+    __slots__ = ("_chunks", "_lost", "_offset", "_seq", "buffer", "file", "pos", "row")
 
     def __init__(self, file: str, chunks: Iterator[bytes], seq: int | None = None) -> None:
         """Read `chunks` of `file`; `seq` is the number in the name of a segment."""
@@ -38,6 +39,7 @@ class Frames:
         self._seq = seq
         self.buffer = b""
         self.pos = 0
+        self.row: Row | None = None  # what was proven last
         self._lost = False
 
     @property
@@ -49,6 +51,14 @@ class Frames:
     def offset(self) -> int:
         """The place in the file that is reached."""
         return self._offset + self.pos
+
+    def go_to(self, offset: int) -> None:
+        """Go on from a place in the buffer, given as a place in the file."""
+        self.pos = offset - self._offset
+
+    def between(self, start: int, end: int) -> bytes:
+        """Give bytes of the buffer, named by their places in the file."""
+        return self.buffer[start - self._offset : end - self._offset]
 
     def more(self) -> bool:
         """Read a chunk more; False at the end of the file."""

@@ -93,8 +93,8 @@ class Replay:
             kind: [check for check in unproven if check.concerns(kind)] for kind in BODIES
         }
 
-    def take(self, record: Evidence, proven: bool = False, broke: bool = False) -> None:
-        """Judge one piece of evidence by the table and move the state on.
+    def take(self, record: Evidence, proven: bool = False, broke: bool = False) -> bool:
+        """Judge one piece of evidence by the table and move the state on; say if it was sound.
 
         `proven` says that the fused loop made the checks in PROVEN; `broke` that it found a rule
         broken: a table that then finds none is out of step with it, which is no verdict.
@@ -112,9 +112,10 @@ class Replay:
             self._touch(record.card)
         if not record.digest:
             self._damage(record)
-            return
+            return False
         self._count(record, failed, unsound)
         self._move(record, failed, belongs, unsound)
+        return not unsound and record.seq is not None
 
     def _begin(self, record: Evidence) -> None:
         """Take chain and pins from the first record; what stands before a later seq is unknown."""
@@ -174,6 +175,8 @@ class Replay:
             problem = check.function(record, self.state)
             if problem is None:
                 continue
+            if check.id == "key_missing":
+                self.state.keyless.add(record.kid)
             if self._is_news(check, problem, record):
                 self.report(check, problem, record)
             if check.verdict is Verdict.BROKEN:

@@ -96,6 +96,7 @@ class State:
         "gap_explained",
         "gaps",
         "governance",
+        "keyless",
         "kid",
         "kids",
         "link_explained",
@@ -121,6 +122,7 @@ class State:
         self.prev = NO_PREVIOUS
         self.kid: bytes | None = None  # None: go on from the kid that is found
         self.kids: dict[bytes, None] = {}  # every kid that was in force, in order
+        self.keyless: set[bytes] = set()  # kids of which it is said that their secret is missing
         self.at: int | None = None  # None: go on from the time that is found
         self.pins: dict[int, list[Pin]] = {}
         self.cards = Cards()

@@ -71,3 +71,10 @@ class Run:
         self.bound = bytearray()  # the openings that each binds, as bits
         self.contained = 0
         self.kinds = dict.fromkeys((*CARD_KINDS, "refused"), 0)
+
+    def add(self, kind: str, at: int, digest: bytes, bound: int) -> None:
+        """Take in the next record."""
+        self.digests.append(digest)
+        self.bound.append(bound)
+        self.kinds[kind] += 1
+        self.at = at

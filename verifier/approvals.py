@@ -54,7 +54,8 @@ class Approvals(Collection[Approval]):
         state = self.replay.state
         blamed = self.replay.blamed.get(card, [])
         shown = state.witnesses.get(number, _NOTHING)
-        general = _general(self.replay, number)
+        why = doubt(self.replay, number)
+        general = _not_checked(why) if why else None
         return Approval(
             card=card.hex(),
             execution=_failed(blamed, _EXECUTION) or general or self._execution(number),
@@ -90,13 +91,13 @@ class Approvals(Collection[Approval]):
         return _passed(f"evidence class {shown.evidence_class}, claimed and derived")
 
 
-def _general(replay: Replay, number: int) -> Property | None:
-    """Give why nothing can be said of a card, where that is so."""
+def doubt(replay: Replay, number: int) -> str:
+    """Give why nothing sure can be said of a card; empty where it can."""
     if replay.failed["key_missing"]:
-        return _not_checked("a key is missing")
+        return "a key is missing"
     if not replay.state.judges_card(number):
-        return _not_checked("a missing or unsound record stands after it")
-    return None
+        return "a missing or unsound record stands after it"
+    return ""
 
 
 def _failed(blamed: list[str], ids: frozenset[str]) -> Property | None:

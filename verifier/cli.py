@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import codecs
 import os
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
-from verifier.jsonreport import render_json
+from verifier.formats import FORMATS, every_card, render
+from verifier.output import PlaceRefused, check_place, save, wants_colour
 from verifier.software import SOFTWARE
 from verifier.spec import EVIDENCE_CLASSES
-from verifier.text import diagnostic, render_text
+from verifier.text import diagnostic, verdict_line
 from verifier.verify import verify
 
 CRASHED = 1
@@ -88,7 +90,15 @@ def parser() -> argparse.ArgumentParser:
         metavar="CLASS",
         help=f"every approved card reaches this evidence class: {', '.join(EVIDENCE_CLASSES)}",
     )
-    command.add_argument("--format", choices=("text", "json"), default="text")
+    command.add_argument(
+        "--format", choices=FORMATS, default=FORMATS[0], help="how the report is written"
+    )
+    command.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="write the report to this file; standard output gets the verdict alone",
+    )
     loudness = command.add_mutually_exclusive_group()
     loudness.add_argument("-q", "--quiet", action="store_true", help="print nothing")
     loudness.add_argument("-v", "--verbose", action="store_true", help="print every check")
@@ -98,7 +108,14 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Verify what the arguments name, print the report, give the exit status."""
-    options = parser().parse_args(arguments)
+    command = parser()
+    options = command.parse_args(arguments)
+    if options.output is not None:
+        named = [*options.path, *options.key, *options.profile, os.environ.get("CARDCHAIN_KEY", "")]
+        try:
+            check_place(options.output, filter(None, named))
+        except PlaceRefused as error:
+            command.error(f"argument -o/--output: {options.output}: {error}; nothing was read")
     report = verify(
         options.path,
         options.key,
@@ -106,24 +123,28 @@ def run(arguments: Sequence[str] | None = None) -> int:
         expect_count=options.expect_count,
         profile_files=options.profile,
         floor=options.floor,
+        wanted=every_card if options.format == "csv" else None,
     )
+    colour = wants_colour(sys.stdout)
+    if options.output is not None:
+        save(options.output, render(report, options.format, verbose=options.verbose))
+        pieces = iter((verdict_line(report.verdict, colour),))
+    else:
+        pieces = render(report, options.format, verbose=options.verbose, colour=colour)
     if not options.quiet:
-        _print(
-            render_json(report)
-            if options.format == "json"
-            else render_text(report, options.verbose)
-        )
+        _print(pieces)
     return report.verdict.exit_code
 
 
-def _print(text: str) -> None:
+def _print(pieces: Iterable[str]) -> None:
     """Write to standard output in UTF-8 where it can show it, else with what it cannot escaped."""
     stream = sys.stdout
     if stream is None:
         raise OSError(None, "standard output is closed")
-    encoding = stream.encoding or "ascii"
+    encoder = codecs.getincrementalencoder(stream.encoding or "ascii")("backslashreplace")
     sys.stdout.flush()
-    stream.buffer.write(text.encode(encoding, "backslashreplace"))
+    for piece in pieces:
+        stream.buffer.write(encoder.encode(piece))
     stream.buffer.flush()
 
 

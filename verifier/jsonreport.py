@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from verifier.escape import escaped
-from verifier.report import Approval, Drift, Finding, LogReport, Property, Report
+from verifier.report import Approval, Drift, Finding, Header, LogReport, Property, Report
 from verifier.software import SOFTWARE
 
 SCHEMA = "cardchain-verification/1"
 
 
 def render_json(report: Report) -> str:
-    """Give one JSON document, ended by a line feed; every text in it is escaped (spec §9.2)."""
+    """Give one JSON document, ended by a line feed; every text in it is escaped (spec §9.2).
+
+    Its schema is docs/report.schema.json.
+    """
+    import json  # a report in text starts sooner without it
+
     document = {
         "schema": SCHEMA,
         "software": SOFTWARE,
+        "header": None if report.header is None else _header(report.header),
         "verdict": report.verdict.value,
         "exit_code": report.verdict.exit_code,
         "logs": [_log(log) for log in report.logs],
     }
     return json.dumps(document, indent=2, ensure_ascii=True) + "\n"
+
+
+def _header(header: Header) -> dict[str, Any]:
+    return {
+        "source_sha256": header.source_sha256,
+        "python": header.python,
+        "started_at": header.started_at,
+        "ended_at": header.ended_at,
+    }
 
 
 def _log(log: LogReport) -> dict[str, Any]:
@@ -30,6 +44,7 @@ def _log(log: LogReport) -> dict[str, Any]:
         "path": escaped(log.path),
         "format": escaped(log.format),
         "verdict": log.verdict.value,
+        "assurance": list(log.assurance),
         "inputs": [
             {"file": escaped(part.file), "bytes": part.bytes, "sha256": part.sha256}
             for part in log.inputs

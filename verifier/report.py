@@ -7,9 +7,9 @@ Every text in them may be hostile; the renderers escape it (spec §9.2).
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Verdict(Enum):
@@ -136,6 +136,51 @@ class Counts(NamedTuple):
     exceptions: tuple[tuple[str, int], ...] = ()
 
 
+class Event(NamedTuple):
+    """One sound record of a card.
+
+    `at` is unix milliseconds, `body` as in spec §3.5, `openings` all but the envelope.
+    """
+
+    seq: int
+    kind: str
+    at: int
+    body: Mapping[str, Any]
+    openings: Mapping[str, bytes]
+    file: str
+    offset: int
+
+
+class History(NamedTuple):
+    """One card: the envelope as its bytes, None where no sound record has it, and its events.
+
+    `card` is the card hash in hex. `state` is that of spec §6.1 at the time of the last record, or
+    `NOT ISSUED`; it is empty where nothing sound says it. `doubt` says why the state is not sure.
+    `findings` are those listed in the report that are about a record of the card.
+    """
+
+    card: str
+    envelope: bytes | None
+    events: tuple[Event, ...]
+    state: str
+    doubt: str
+    findings: tuple[Finding, ...]
+
+
+class Header(NamedTuple):
+    """Which software made a report, under which Python, and when by the clock of its host.
+
+    `source_sha256` is the digest of the verifier's own source in hex, None where that could not be
+    read. The times are unix milliseconds.
+    """
+
+    software: str
+    source_sha256: str | None
+    python: str
+    started_at: int
+    ended_at: int
+
+
 class LogReport(NamedTuple):
     """Everything there is to say about one input.
 
@@ -143,7 +188,8 @@ class LogReport(NamedTuple):
     the true number. `chain`, `kids` and `head` are lower-case hex; `start_at` and `end_at` are
     unix milliseconds. `complete` is true where an expected head or count was found, so that the
     end of the log was vouched for from outside. `drifts` are the dispatches, and refusals to
-    dispatch, whose rebuilt envelope differs from the card.
+    dispatch, whose rebuilt envelope differs from the card. `histories` are those of the cards that
+    were asked for.
     """
 
     path: str
@@ -166,12 +212,24 @@ class LogReport(NamedTuple):
     complete: bool = False
     approvals: Collection[Approval] = ()
     drifts: tuple[Drift, ...] = ()
+    histories: Iterable[History] = ()
+
+    @property
+    def assurance(self) -> tuple[str, ...]:
+        """How much a verdict of VERIFIED rests on (spec §16.1); empty for any other verdict."""
+        if self.verdict is not Verdict.VERIFIED:
+            return ()
+        pinned = any(
+            row.check.endswith("expected_head") and row.outcome is Outcome.PASS for row in self.rows
+        )
+        return ("pinned",) if pinned else ("integrity only",)
 
 
 class Report(NamedTuple):
-    """The reports of all inputs, in the order given."""
+    """The reports of all inputs, in the order given, and the evidence header of the run."""
 
     logs: tuple[LogReport, ...]
+    header: Header | None = None
 
     @property
     def verdict(self) -> Verdict:

@@ -6,6 +6,7 @@ from verifier import checks
 from verifier.approvals import Approvals
 from verifier.checks import Check
 from verifier.checks.completeness import End, Expectation
+from verifier.histories import Collector
 from verifier.replay import Replay
 from verifier.report import Counts, Finding, Input, LogReport, Outcome, Row, Verdict
 from verifier.spec import VERSION
@@ -25,6 +26,7 @@ class Reading:
     """What happened while the files of a log were read."""
 
     __slots__ = (
+        "collector",
         "expectation",
         "inputs",
         "is_directory",
@@ -41,6 +43,7 @@ class Reading:
         self.warnings: list[str] = []
         self.not_read: list[str] = []
         self.inputs: list[Input] = []
+        self.collector: Collector | None = None  # where histories of cards are asked for
 
     def end(self, replay: Replay) -> End:
         """Give what the checks of the whole log need."""
@@ -96,6 +99,7 @@ def report(path: str, replay: Replay, reading: Reading) -> LogReport:
         complete=_complete(replay, reading.expectation),
         approvals=Approvals(replay),
         drifts=tuple(tally.drifts),
+        histories=() if reading.collector is None else reading.collector.close(replay),
     )
 
 

@@ -9,21 +9,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from verifier.escape import escaped
-from verifier.report import Finding, LogReport, Outcome, Property, Report
+from verifier.report import Finding, Header, LogReport, Outcome, Property, Report, Verdict
 from verifier.software import SOFTWARE
 
+_RED, _GREEN, _PLAIN = "\x1b[31m", "\x1b[32m", "\x1b[0m"
 
-def render_text(report: Report, verbose: bool = False) -> str:
+
+def render_text(report: Report, verbose: bool = False, colour: bool = False) -> str:
     """Give the report as text, ended by the line of the verdict.
 
     `verbose` shows every row of the table of checks; otherwise those that failed or that were not
-    checked are named in one line each.
+    checked are named in one line each. `colour` is for a terminal: the verdict alone has one.
     """
-    lines = [SOFTWARE]
+    lines = [SOFTWARE, *_header(report.header)]
     for log in report.logs:
         lines += ["", *_log(log, verbose)]
-    lines += ["", *_count_lines(report), report.verdict.value]
-    return "\n".join(lines) + "\n"
+    lines += ["", *_count_lines(report)]
+    return "\n".join(lines) + "\n" + verdict_line(report.verdict, colour)
+
+
+def verdict_line(verdict: Verdict, colour: bool = False) -> str:
+    """Give the line of a verdict; in colour it is red exactly if the exit status is not 0."""
+    if not colour:
+        return f"{verdict.value}\n"
+    return f"{_RED if verdict.exit_code else _GREEN}{verdict.value}{_PLAIN}\n"
+
+
+def _header(header: Header | None) -> Iterator[str]:
+    if header is None:
+        return
+    yield f"source sha256: {header.source_sha256 or 'not at hand'}"
+    yield f"python: {header.python}"
+    yield f"run: {utc(header.started_at)} to {utc(header.ended_at)} by the clock of this host"
 
 
 def _log(log: LogReport, verbose: bool) -> Iterator[str]:
@@ -33,7 +50,7 @@ def _log(log: LogReport, verbose: bool) -> Iterator[str]:
     yield from _rows(log, verbose)
     for number, finding in enumerate(log.findings, 1):
         yield f"finding {number} of {log.findings_total}: {finding.check}"
-        yield from _finding(finding)
+        yield from finding_lines(finding)
     yield from _drifts(log)
     if verbose:
         yield from _approvals(log)
@@ -45,6 +62,7 @@ def _log(log: LogReport, verbose: bool) -> Iterator[str]:
         yield f"not checked: {escaped(sentence)}"
     if log.last_seq is not None and not log.complete:
         yield f"not checked: the log may go on beyond seq {log.last_seq}; give --expect-head HEX"
+    yield f"assurance: {' and '.join(log.assurance) or 'none'}"
     yield f"verdict of this log: {log.verdict.value}"
 
 
@@ -85,7 +103,8 @@ def _rows(log: LogReport, verbose: bool) -> Iterator[str]:
             yield f"checks {label}: {', '.join(names)}"
 
 
-def _finding(finding: Finding) -> Iterator[str]:
+def finding_lines(finding: Finding) -> Iterator[str]:
+    """Give where, expected, found, cause and next command of a finding, a line each."""
     place = [escaped(finding.file)]
     if finding.line is not None:
         place.append(f"line {finding.line}")

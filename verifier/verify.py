@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from verifier import checks, keys, source
 from verifier.checks.completeness import Expectation
@@ -11,6 +11,8 @@ from verifier.evidence import Evidence
 from verifier.fast import advance
 from verifier.framing import Frames, Lost
 from verifier.governance import Library, load_profiles
+from verifier.header import header, now
+from verifier.histories import Collector
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings, finding
 from verifier.report import Finding, LogReport, Outcome, Report
 from verifier.spec import EVIDENCE_CLASSES
@@ -28,6 +30,7 @@ def verify(
     floor: str = EVIDENCE_CLASSES[0],
     extra_keys: Iterable[keys.Key] = (),
     environ: Mapping[str, str] | None = None,
+    wanted: Callable[[str], bool] | None = None,
 ) -> Report:
     """Verify each path as one log and give one report (spec §10).
 
@@ -35,8 +38,10 @@ def verify(
     report for every input, whatever the bytes, and writes nothing. `extra_keys` are keys that the
     caller holds already. `expect_head` with `expect_count` N is required at seq N - 1.
     `profile_files` are profiles that cards name; `floor` is the evidence class that every
-    approved card must reach (spec §8.7).
+    approved card must reach (spec §8.7). `wanted` says of which cards, by their hash in hex, the
+    report holds the histories; without it of none.
     """
+    started_at = now()
     files = list(key_files)
     ring = keys.load(files, os.environ if environ is None else environ)
     for key in extra_keys:
@@ -49,12 +54,12 @@ def verify(
     digests: list[dict[int, bytes]] = []
     for path in paths:
         if path == "-" or _is_ours(path):
-            log, seen = verify_log(path, ring, expectation, policy, len(paths) > 1)
+            log, seen = verify_log(path, ring, expectation, policy, len(paths) > 1, wanted)
         else:
             log, seen = _verify_foreign(path, files, expectation), {}
         logs.append(log)
         digests.append(seen)
-    return Report(tuple(_with_forks(logs, digests)))
+    return Report(tuple(_with_forks(logs, digests)), header(started_at))
 
 
 def _is_ours(path: str) -> bool:
@@ -81,6 +86,7 @@ def verify_log(
     expectation: Expectation,
     policy: tuple[Library, int],
     keep_digests: bool = False,
+    wanted: Callable[[str], bool] | None = None,
 ) -> tuple[LogReport, dict[int, bytes]]:
     """Verify one cardchain log; give its report and, where asked for, its digests by seq.
 
@@ -89,6 +95,7 @@ def verify_log(
     replay = Replay(State(ring, *policy), expectation.head, keep_digests)
     reading = Reading(expectation, is_directory=source.is_ledger(path))
     reading.warnings += ring.warnings
+    reading.collector = None if wanted is None else Collector(wanted)
     try:
         _replay(path, replay, reading)
         replay.finish(reading.end(replay))
@@ -128,8 +135,14 @@ def _parts(path: str) -> tuple[list[source.Segment], list[str]]:
 
 def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -> None:
     frames = Frames(segment.path, segment.chunks(), segment.seq)
+    collector = reading.collector
     while True:
-        broke = advance(frames, replay)
+        start = frames.pos
+        try:
+            broke = advance(frames, replay)
+        finally:
+            if collector is not None:
+                collector.passed(frames, start)
         record = frames.next()
         if record is None:
             break
@@ -139,7 +152,9 @@ def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -
                 "a writer may be at work, or was interrupted"
             )
         else:
-            replay.take(record, broke=broke)
+            sound = replay.take(record, broke=broke)
+            if collector is not None:
+                collector.take(record, sound)
     if segment.seq is not None and frames.offset == 0:
         _take_empty(segment, segment.seq, replay)
 

@@ -19,6 +19,7 @@ VARYING = {
     "DURATION": r"\b\d+\.\d seconds",
     "SIZE": r"\b\d+ (?:MiB|bytes)",
     "FILES": r"(?<=file system: )[\w.]+",
+    "PYTHON": r"(?<=python: )\w+ \d+\.\d+\.\d+",
 }
 TOKEN = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in VARYING.items()))
 BLOCK = re.compile(

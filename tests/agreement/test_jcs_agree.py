@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from readings import agree
 
 import ledger.jcs
 import verifier.jcs
-from ledger.errors import ProposalInvalid
-from verifier.jcs import JsonRefused
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 NUMBERS = st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(
@@ -23,35 +22,6 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
     max_leaves=12,
 )
-
-
-def by_ledger(text: bytes) -> bytes | None:
-    """The canonical form, None where the document is refused."""
-    try:
-        return ledger.jcs.encode(ledger.jcs.parse(text))
-    except ProposalInvalid:
-        return None
-
-
-def by_verifier(text: bytes) -> bytes | None:
-    try:
-        return verifier.jcs.encode(verifier.jcs.parse(text))
-    except JsonRefused:
-        return None
-
-
-def taken_as_canonical(text: bytes) -> bool:
-    try:
-        verifier.jcs.canonical(text)
-    except JsonRefused:
-        return False
-    return True
-
-
-def agree(text: bytes) -> None:
-    mine = by_ledger(text)
-    assert mine == by_verifier(text)
-    assert taken_as_canonical(text) == (mine == text)
 
 
 @given(VALUES)

@@ -16,13 +16,9 @@ from typing import Any
 import cbor2
 from hypothesis import given
 from hypothesis import strategies as st
+from readings import read_by_ledger, read_by_verifier, taken_by_ledger, taken_by_verifier
 
-from ledger import codec, envelope
-from ledger.errors import EnvelopeMalformed, Malformed, VersionUnknown
-from verifier import cbor, jcs
-from verifier.envelope import is_well_formed
-from verifier.evidence import frame, parse
-from verifier.spec import HEADER
+from verifier import jcs
 
 CASES = Path(__file__).parents[2] / "fixtures" / "cases"
 
@@ -52,38 +48,6 @@ ENVELOPES = sorted(
         if "envelope" in cbor2.loads(raw[1:])[1]
     }
 )
-
-
-def read_by_ledger(raw: bytes) -> object:
-    """What the writer reads, None where the record is malformed."""
-    try:
-        found = codec.decode(raw)
-    except VersionUnknown as error:
-        return error.found
-    except Malformed:
-        return None
-    parts = found.chain, found.seq, found.prev, found.at, found.kind, found.card, found.body
-    return (*parts, found.openings, found.kid, found.tag, found.digest, codec.to_be_maced(found))
-
-
-def read_by_verifier(raw: bytes) -> object:
-    """What the verifier reads; the frame of the writer takes byte strings only as openings."""
-    try:
-        if not raw.startswith(HEADER) or frame(raw, 0) != len(raw):
-            return None
-    except (cbor.Truncated, cbor.NotWellFormed):
-        return None
-    found = parse("log", 0, raw)
-    if found.framing or found.form or found.limit or found.members:
-        return None
-    if not found.known_version:
-        openings = cbor2.loads(raw[1:])[1].values()
-        return found.version if all(type(value) is bytes for value in openings) else None
-    for name, value in found.openings.items():
-        if hashlib.sha256(value).digest() != found.bound[name]:
-            return None
-    parts = found.chain, found.seq, found.prev, found.at, found.kind, found.card, found.body
-    return (*parts, found.openings, found.kid, found.tag, found.digest, found.mac_input())
 
 
 def test_both_read_the_records_of_the_fixtures_alike() -> None:
@@ -149,27 +113,6 @@ def changed_members(draw: st.DrawFn) -> bytes:
 @given(changed_members())
 def test_both_read_changed_members_alike(raw: bytes) -> None:
     assert read_by_ledger(raw) == read_by_verifier(raw)
-
-
-def taken_by_ledger(text: bytes) -> bool | str:
-    try:
-        envelope.parse(text)
-    except VersionUnknown as error:
-        return error.found
-    except EnvelopeMalformed:
-        return False
-    return True
-
-
-def taken_by_verifier(text: bytes) -> bool | str:
-    try:
-        document, encode = jcs.canonical(text)
-    except jcs.JsonRefused:
-        return False
-    version = document.get("format") if type(document) is dict else None
-    if type(version) is str and version != "cardchain-card/1":
-        return version
-    return is_well_formed(document, encode)
 
 
 JSON_VALUES = (

@@ -1,26 +1,40 @@
 """Verify approval logs offline, with the standard library only (docs/spec.md §10).
 
-`verify` reads logs and gives a `Report`; `render_text` and `render_json` print one.
+`verify` reads logs and gives a `Report`; `render` gives one in a format, `render_text` and
+`render_json` give it as a string. With `wanted=every_card` a report holds the history of each card,
+which the format csv needs. `check_place` and `save` are for a report in a file.
 """
 
 from __future__ import annotations
 
+from verifier.formats import FORMATS, every_card, render
 from verifier.jsonreport import render_json
 from verifier.keys import Key, Pin
-from verifier.report import Finding, LogReport, Outcome, Report, Row, Verdict
-from verifier.text import render_text
+from verifier.output import PlaceRefused, check_place, save, wants_colour
+from verifier.report import Event, Finding, History, LogReport, Outcome, Report, Row, Verdict
+from verifier.text import render_text, verdict_line
 from verifier.verify import verify
 
 __all__ = [
+    "FORMATS",
+    "Event",
     "Finding",
+    "History",
     "Key",
     "LogReport",
     "Outcome",
     "Pin",
+    "PlaceRefused",
     "Report",
     "Row",
     "Verdict",
+    "check_place",
+    "every_card",
+    "render",
     "render_json",
     "render_text",
+    "save",
+    "verdict_line",
     "verify",
+    "wants_colour",
 ]

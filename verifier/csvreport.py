@@ -50,30 +50,37 @@ COLUMNS = (
     "findings",
     "doubt",
 )
+_PIECE = 1 << 16  # characters
 MAX_CELL = 1000  # code points of a text; a spreadsheet takes 32,767 characters
 _FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # also full-width and small
 
 
 def render_csv(report: Report) -> Iterator[str]:
-    """Give the header, then the rows of each log; a log without cards has one row without a card.
+    """Give the header and the rows, in pieces; a log without cards has one row without a card.
 
     The report holds the histories of all cards.
     """
-    yield _line(COLUMNS)
+    piece = io.StringIO()
+    write = csv.writer(piece).writerow
+    write(COLUMNS)
+    for values in _rows(report):
+        write(values)
+        if piece.tell() > _PIECE:
+            yield piece.getvalue()
+            piece.seek(0)
+            piece.truncate()
+    yield piece.getvalue()
+
+
+def _rows(report: Report) -> Iterator[tuple[str | int, ...]]:
     for log in report.logs:
         begin = tuple(_of_log(report, log))
         has_card = False
         for history in log.histories:
             has_card = True
-            yield _line((*begin, *_row(history)))
+            yield *begin, *_of_card(history)
         if not has_card:
-            yield _line((*begin, *[""] * (len(COLUMNS) - len(begin))))
-
-
-def _line(values: tuple[Any, ...]) -> str:
-    buffer = io.StringIO()
-    csv.writer(buffer).writerow(values)
-    return buffer.getvalue()
+            yield *begin, *[""] * (len(COLUMNS) - len(begin))
 
 
 def cell(text: str) -> str:
@@ -105,7 +112,7 @@ def _of_log(report: Report, log: LogReport) -> Iterator[str]:
     yield "" if report.header is None else utc(report.header.started_at)
 
 
-def _row(history: History) -> Iterator[str | int]:
+def _of_card(history: History) -> Iterator[str | int]:
     """Give the values after the ones of the log, in the order of COLUMNS."""
     first: dict[str, Event] = {}
     for event in history.events:

@@ -68,21 +68,27 @@ def _parents(target: str) -> Iterator[str]:
 
 
 def save(file: str, pieces: Iterable[str]) -> None:
-    """Write a report in UTF-8 beside `file`, sync it, and give it the name; raises OSError.
+    """Write a report in UTF-8 beside `file`, sync it, and give it the name.
 
-    A file that was there is replaced only by a whole report.
+    A file that was there is replaced only by a whole report. Raises OSError, which names `file`.
     """
     target = os.path.realpath(file)
     part = f"{target}.{os.urandom(4).hex()}.part"
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
-        with open(descriptor, "wb") as stream:
-            for piece in pieces:
-                stream.write(piece.encode("utf-8", "backslashreplace"))
-            stream.flush()
-            os.fsync(descriptor)
+        _write(part, pieces)
         os.replace(part, target)
-    except BaseException:
+    except BaseException as error:
         with suppress(OSError):
             os.unlink(part)
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror or "it cannot be written", file) from error
         raise
+
+
+def _write(part: str, pieces: Iterable[str]) -> None:
+    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    with open(descriptor, "wb") as stream:
+        for piece in pieces:
+            stream.write(piece.encode("utf-8", "backslashreplace"))
+        stream.flush()
+        os.fsync(descriptor)

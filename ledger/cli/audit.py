@@ -22,7 +22,19 @@ from ledger.codec import MAX_RECORD, decode, next_length
 from ledger.errors import LedgerError
 from ledger.head import Head, HeadFile
 from ledger.schema import EVIDENCE_CLASSES
-from verifier import LogReport, Report, render_json, render_text, verify
+from verifier import (
+    FORMATS,
+    LogReport,
+    PlaceRefused,
+    Report,
+    check_place,
+    every_card,
+    render,
+    save,
+    verdict_line,
+    verify,
+    wants_colour,
+)
 
 Verify = Callable[..., Report]
 
@@ -63,6 +75,13 @@ def audit() -> None:
     is_flag=True,
     help="Print every check, and for each approval its three properties.",
 )
+@click.option("--format", "format_", type=click.Choice(FORMATS), help="How the report is written.")
+@click.option(
+    "-o",
+    "--output",
+    metavar="FILE",
+    help="Write the report to FILE; standard output gets the verdict alone.",
+)
 @json_option
 def audit_verify(
     paths: tuple[str, ...],
@@ -72,6 +91,8 @@ def audit_verify(
     profiles: tuple[Path, ...],
     floor: str,
     verbose: bool,
+    format_: str | None,
+    output: str | None,
     json_: bool,
 ) -> None:
     """Verify files, ledger directories and foreign logs; the last line is the verdict.
@@ -79,15 +100,40 @@ def audit_verify(
     The keys of this host are used too, and a ledger directory must hold the last record
     that this host has answered for.
     """
+    if json_ and format_ not in (None, "json"):
+        raise click.UsageError(f"--json and --format {format_} exclude each other")
+    name = "json" if json_ else format_ or FORMATS[0]
+    key_files = [*map(str, keys), *_key_folders()]
+    if output is not None:
+        _check_place(output, [*paths, *key_files, *map(str, profiles)])
     check = partial(
         verify,
-        key_files=[*map(str, keys), *_key_folders()],
+        key_files=key_files,
         profile_files=[*map(str, profiles)],
         floor=floor,
+        wanted=every_card if name == "csv" else None,
     )
     report = _verified(paths, check, expect_head, expect_count)
-    put_bytes((render_json(report) if json_ else render_text(report, verbose)).encode())
+    _put(report, name, verbose, output)
     sys.exit(report.verdict.exit_code)
+
+
+def _check_place(output: str, named: list[str]) -> None:
+    try:
+        check_place(output, [*named, *filter(None, [os.environ.get("CARDCHAIN_KEY")])])
+    except PlaceRefused as error:
+        raise click.UsageError(f"--output: {output}: {error}; nothing was read") from None
+
+
+def _put(report: Report, name: str, verbose: bool, output: str | None) -> None:
+    """Write the report to its file or to standard output."""
+    colour = wants_colour(sys.stdout)
+    if output is not None:
+        save(output, render(report, name, verbose=verbose))
+        put_bytes(verdict_line(report.verdict, colour).encode())
+        return
+    for piece in render(report, name, verbose=verbose, colour=colour):
+        put_bytes(piece.encode())
 
 
 def _verified(
@@ -99,7 +145,7 @@ def _verified(
         return _against(remembered[0], paths[0], check)
     report = check(paths, expect_head=head, expect_count=count)
     pairs = zip(report.logs, remembered, strict=True)
-    return Report(tuple(_held(log, memory, check) for log, memory in pairs))
+    return report._replace(logs=tuple(_held(log, memory, check) for log, memory in pairs))
 
 
 def _against(head: Head, path: str, check: Verify) -> Report:

@@ -11,11 +11,12 @@ from typing import Final, Self
 
 from ledger import keys, request
 from ledger.assembly import assembled
-from ledger.log import Adoption
 from ledger.profile import parse as parse_profile
 from ledger.reader import Reader
+from ledger.recall import Adoption
 from ledger.store import directory
 from ledger.store.contract import ORIGIN
+from ledger.store.files import SYNC
 
 Paths = Iterable[str | os.PathLike[str]]
 
@@ -37,7 +38,7 @@ class Access(Reader):
         name: str,
         profile: bytes | None = None,
         clock: Callable[[], int] = _now,
-        sync: Callable[[int], None] = os.fsync,
+        sync: Callable[[int], None] = SYNC,
     ) -> Self:
         """Make a ledger at `path`, which must be free or an empty directory, and its key.
 
@@ -68,7 +69,7 @@ class Access(Reader):
         keys: Paths = (),
         profiles: Iterable[bytes] = (),
         clock: Callable[[], int] = _now,
-        sync: Callable[[int], None] = os.fsync,
+        sync: Callable[[int], None] = SYNC,
         progress: Callable[[int], None] | None = None,
     ) -> Self:
         """Open a ledger for append, and read what was appended since this host last did.
@@ -98,7 +99,7 @@ class Access(Reader):
     ) -> Self:
         """Open a copy as the ledger to append to; `rolled_back` gives up the records it lacks."""
         how: Adoption = "rolled back" if rolled_back else "copy"
-        return cls._open(Path(path), keys, clock, os.fsync, adopt=how)
+        return cls._open(Path(path), keys, clock, SYNC, adopt=how)
 
     @classmethod
     def _open(

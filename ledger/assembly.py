@@ -8,8 +8,9 @@ from pathlib import Path
 from ledger import keys
 from ledger.codec import decode, next_length
 from ledger.errors import BrokenLedger, Malformed
-from ledger.log import Adoption, Log
+from ledger.log import Log
 from ledger.profile import Profile
+from ledger.recall import Adoption
 from ledger.state import state_directory
 from ledger.store.contract import ORIGIN
 from ledger.store.files import FileStore

@@ -71,9 +71,13 @@ class Covered:
 class Index:
     """The views of one chain on disk, shared by all processes of this host."""
 
-    def __init__(self, path: Path) -> None:
-        """Open the file, or make it, while the tail is held; one that is no index is replaced."""
+    def __init__(self, path: Path, *, looks: bool = False) -> None:
+        """Open the file, or make it, while the tail is held; one that is no index is replaced.
+
+        One that only `looks` is opened at any time, sees what is committed, and changes nothing.
+        """
         self._path = path
+        self._looks = looks
         self._open()
 
     def _open(self) -> None:
@@ -81,7 +85,9 @@ class Index:
         self._database: sqlite3.Connection | None = None
         try:
             self._connect()
-        except (sqlite3.DatabaseError, OSError):
+        except (sqlite3.DatabaseError, OSError) as error:
+            if self._looks:
+                raise IndexContradicts(f"index: {error}") from error
             try:
                 self.remove()
                 self._connect()
@@ -89,15 +95,19 @@ class Index:
                 raise StoreFailed(f"index {self._path}: {error}") from error
 
     def _connect(self) -> None:
-        if not self._path.exists():
+        if not self._looks and not self._path.exists():
             flags = os.O_CREAT | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
             os.close(os.open(self._path, flags, 0o600))
         self._database = database = sqlite3.connect(
-            self._path,
+            f"{self._path.absolute().as_uri()}?mode=rw",
             timeout=30,
             isolation_level=None,
             check_same_thread=False,
+            uri=True,
         )
+        if self._looks:
+            database.execute("PRAGMA query_only = 1")
+            return
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
@@ -131,14 +141,14 @@ class Index:
             _PARENTS.append(self._database)
             self._open()
         assert self._database is not None  # open from the beginning
-        self._run("BEGIN IMMEDIATE")
+        self._run("BEGIN" if self._looks else "BEGIN IMMEDIATE")
         try:
             yield
+            self._run("COMMIT")
         except BaseException:
             if self._database.in_transaction:
                 self._database.rollback()
             raise
-        self._run("COMMIT")
 
     # What is covered
 

@@ -21,10 +21,10 @@ from ledger.envelope import (
     same_ask,
 )
 from ledger.errors import ProfileMissing, Refused
-from ledger.log import Turn
 from ledger.profile import Rules, strictest
 from ledger.projection import Card, Flood
 from ledger.proposal import Proposal
+from ledger.turn import Turn
 
 Body = Mapping[str, Any]
 Openings = Mapping[str, Opening]

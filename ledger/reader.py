@@ -41,7 +41,7 @@ class Reader:
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences for people about what this host has lost, such as its memory of the ledger."""
-        return tuple(self._log.warnings)
+        return tuple(self._log.recall.warnings)
 
     def find(self, prefix: str) -> bytes:
         """Give the hash of the one card that begins with 1 to 64 digits.
@@ -50,26 +50,26 @@ class Reader:
             UnknownCard, AmbiguousPrefix: There is none, or more than one.
 
         """
-        return self._log.run(lambda turn: reading.find(turn, prefix))
+        return self._log.look(lambda view: reading.find(view, prefix))
 
     def card(self, card: Hash, *, now: int | None = None) -> CardStatus:
         """Give a card as it is now, or at a time in unix milliseconds; `UnknownCard` if none."""
         card_hash = request.card_hash("card", card)
-        return self._log.run(lambda turn: reading.status_of(turn, card_hash, turn.time(now)))
+        return self._log.look(lambda view: reading.status_of(view, card_hash, view.time(now)))
 
     def events(self, card: Hash) -> tuple[Record, ...]:
         """Give every record about a card in order, refusals too; `UnknownCard` if none."""
         card_hash = request.card_hash("card", card)
-        return self._log.run(lambda turn: reading.events(turn, card_hash))
+        return self._log.look(lambda view: reading.events(view, card_hash))
 
     def records(self, start: int = 0) -> Iterator[Record]:
         """Yield the records from seq `start` to the last one appended before the call."""
-        end = self._log.run(lambda turn: turn.covered.end.seq)
+        end = self._log.look(lambda view: view.covered.end.seq)
         return reading.records(self._log, start, end)
 
     def pending(self, now: int | None = None) -> tuple[CardStatus, ...]:
         """Give the cards that wait for a decision, oldest first."""
-        return self._log.run(lambda turn: reading.pending(turn, turn.time(now)))
+        return self._log.look(lambda view: reading.pending(view, view.time(now)))
 
     def affected(
         self, changed_rule_hashes: Iterable[str | bytes], *, now: int | None = None
@@ -79,8 +79,8 @@ class Reader:
         A rule is named by the SHA-256 that the basis binds it by, as 64 digits or 32 bytes.
         """
         rules = frozenset(request.hexadecimal("rule", each) for each in changed_rule_hashes)
-        return self._log.run(lambda turn: reading.affected(turn, rules, turn.time(now)))
+        return self._log.look(lambda view: reading.affected(view, rules, view.time(now)))
 
     def status(self) -> Status:
         """Give the ledger at a glance."""
-        return self._log.run(lambda turn: reading.status(turn, self._log, turn.time(None)))
+        return self._log.look(lambda view: reading.status(view, self._log, view.time(None)))

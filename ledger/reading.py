@@ -9,16 +9,17 @@ from ledger.answers import CardStatus, Returned, Status
 from ledger.codec import Record
 from ledger.envelope import parse
 from ledger.errors import AmbiguousPrefix, BrokenLedger, UnknownCard
-from ledger.log import Log, Turn
+from ledger.log import Log
 from ledger.policy import rule_hashes
 from ledger.projection import Card, State, late, state_at, step_state
 from ledger.request import prefix
 from ledger.store.contract import Position
+from ledger.view import View
 
 
-def find(turn: Turn, digits: str) -> bytes:
+def find(view: View, digits: str) -> bytes:
     """Give the hash of the one issued card that begins with these digits."""
-    found = turn.views.cards_from(*prefix(digits))
+    found = view.views.cards_from(*prefix(digits))
     if not found:
         raise UnknownCard(digits)
     if len(found) > 1:
@@ -26,44 +27,44 @@ def find(turn: Turn, digits: str) -> bytes:
     return found[0]
 
 
-def status_of(turn: Turn, card_hash: bytes, now: int) -> CardStatus:
+def status_of(view: View, card_hash: bytes, now: int) -> CardStatus:
     """Give a card as it is at a time in milliseconds."""
-    card = _card(turn, card_hash)
-    return _status(turn, card, now)
+    card = _card(view, card_hash)
+    return _status(view, card, now)
 
 
-def pending(turn: Turn, now: int) -> tuple[CardStatus, ...]:
+def pending(view: View, now: int) -> tuple[CardStatus, ...]:
     """Give the cards that wait for a decision and are in time."""
-    reset = turn.views.last_reset()
-    waiting = (card for card in turn.views.open_cards() if not late(card, now, reset))
-    return tuple(_status(turn, card, now) for card in waiting)
+    reset = view.views.last_reset()
+    waiting = (card for card in view.views.open_cards() if not late(card, now, reset))
+    return tuple(_status(view, card, now) for card in waiting)
 
 
-def affected(turn: Turn, rules: frozenset[str], now: int) -> tuple[CardStatus, ...]:
+def affected(view: View, rules: frozenset[str], now: int) -> tuple[CardStatus, ...]:
     """Give the open cards and standing grants whose basis cites one of these rules (spec §8.1)."""
-    reset = turn.views.last_reset()
+    reset = view.views.last_reset()
     standing = sorted(
-        [*turn.views.open_cards(), *turn.views.granted_cards()], key=lambda card: card.seq
+        [*view.views.open_cards(), *view.views.granted_cards()], key=lambda card: card.seq
     )
     alive = (State.OPEN, State.APPROVED)
     cards = (card for card in standing if state_at(card, now, reset) in alive)
-    statuses = (_status(turn, card, now) for card in cards)
+    statuses = (_status(view, card, now) for card in cards)
     return tuple(each for each in statuses if rules & rule_hashes(each.envelope.document))
 
 
-def events(turn: Turn, card_hash: bytes) -> tuple[Record, ...]:
+def events(view: View, card_hash: bytes) -> tuple[Record, ...]:
     """Give every record about a card in order, refusals too."""
-    turn.last_event(_card(turn, card_hash))
-    places = turn.views.events(card_hash)
-    return tuple(turn.record(card_hash, place.seq) for place in places)
+    view.last_event(_card(view, card_hash))
+    places = view.views.events(card_hash)
+    return tuple(view.record(card_hash, place.seq) for place in places)
 
 
-def status(turn: Turn, log: Log, now: int) -> Status:
+def status(view: View, log: Log, now: int) -> Status:
     """Give a ledger at a glance."""
-    opened = turn.first()
-    covered = turn.covered
-    reset = turn.views.last_reset()
-    waiting = [card for card in turn.views.open_cards() if not late(card, now, reset)]
+    opened = view.first()
+    covered = view.covered
+    reset = view.views.last_reset()
+    waiting = [card for card in view.views.open_cards() if not late(card, now, reset)]
     return Status(
         name=opened.body["name"],
         chain=log.chain,
@@ -73,8 +74,8 @@ def status(turn: Turn, log: Log, now: int) -> Status:
         kid=covered.kid,
         segments=len(log.store.segments()),
         pending=len(waiting),
-        guarded_from=log.since,
-        warnings=tuple(log.warnings),
+        guarded_from=log.recall.since,
+        warnings=tuple(log.recall.warnings),
     )
 
 
@@ -104,25 +105,25 @@ def records(log: Log, start: int, end: int) -> Iterator[Record]:
                 yield record
 
 
-def _card(turn: Turn, card_hash: bytes) -> Card:
-    card = turn.views.card(card_hash)
+def _card(view: View, card_hash: bytes) -> Card:
+    card = view.views.card(card_hash)
     if card is None:
         raise UnknownCard(card_hash.hex())
     return card
 
 
-def _status(turn: Turn, card: Card, now: int) -> CardStatus:
-    views = turn.views
+def _status(view: View, card: Card, now: int) -> CardStatus:
+    views = view.views
     step = views.step(card.task)
     latest = views.card(step.latest) if step else None
     reset = views.last_reset()
     earlier = views.asked_before(card, now)
-    envelope = parse(turn.envelope(card))
+    envelope = parse(view.envelope(card))
     return CardStatus(
         card=card,
         state=state_at(card, now, reset),
         step_state=step_state(state_at(latest or card, now, reset)),
         envelope=envelope,
-        replaced=turn.envelope_of(envelope.supersedes),
+        replaced=view.envelope_of(envelope.supersedes),
         returned=tuple(Returned(each.hash, state_at(each, now, reset)) for each in earlier),
     )

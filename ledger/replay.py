@@ -1,17 +1,18 @@
-"""Stored records, checked one after another and folded into the index (spec §3.3, §4.2, §5)."""
+"""Records one after another, checked or sealed, and folded into the index (spec §3.3, §4.2, §5)."""
 
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from ledger.chain import Key, authentic, rekey_proof
-from ledger.codec import ZERO, Record, decode
+from ledger.chain import Key, authentic, rekey_proof, seal
+from ledger.codec import ZERO, Event, Record, decode
 from ledger.errors import BrokenLedger, KeyMissing, Malformed
 from ledger.index import Covered, Index, IndexContradicts
 from ledger.keys import KeyRing
 from ledger.projection import fold
-from ledger.store.contract import Position, Store, Stored
+from ledger.store.contract import Position, Store, Stored, Tail
 
 
 class Unsound(Exception):
@@ -81,6 +82,25 @@ class Replay:
         if record.seq == 0 or kid != record.kid:
             index.put_kid(kid)
         return index.cover(stored, record, kid)
+
+    def append(
+        self,
+        tail: Tail,
+        index: Index,
+        covered: Covered,
+        at: int,
+        kind: str,
+        card: bytes | None,
+        body: Mapping[str, Any],
+        openings: Mapping[str, bytes],
+    ) -> tuple[Record, Covered]:
+        """Seal an event, append it, and fold it: every record but the first goes this way."""
+        end = covered.end
+        event = Event(self._chain, end.seq, covered.digest, at, kind, card, body, openings)
+        record = seal(event, self.key(covered.kid))
+        stored = tail.append(end, record.raw)
+        kid = body["kid"] if kind == "rekeyed" else covered.kid
+        return record, self.cover(index, stored, record, kid)
 
     def key(self, kid: bytes) -> Key:
         """Give the key of a kid, looking again for one that another process made."""

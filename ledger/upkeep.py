@@ -11,7 +11,7 @@ from ledger.answers import Exported
 from ledger.chain import rekey_proof
 from ledger.codec import Record
 from ledger.errors import ProposalInvalid
-from ledger.log import Turn
+from ledger.turn import Turn
 
 
 class Upkeep(Access):

@@ -14,9 +14,9 @@ from ledger.answers import Evidence, IssuedCard, Opening, Ticket
 from ledger.codec import Record
 from ledger.errors import ProposalInvalid, Refused
 from ledger.guard import Guard
-from ledger.log import Turn
 from ledger.proposal import Facts, Proposal
 from ledger.request import Hash
+from ledger.turn import Turn
 from ledger.upkeep import Upkeep
 
 T = TypeVar("T")

@@ -1,8 +1,8 @@
 """What a store of records promises; it knows no cards, no keys and no chain (spec §7).
 
-A store holds one sequence of records. Whoever appends is alone while the tail is held; the bytes
-are durable only after `Store.sync`, which is called when the tail is no longer held, so that the
-next writer need not wait for the disk.
+A store holds one sequence of records. Whoever appends is alone while the tail is held. What is
+appended reaches the file by one `Tail.write`, and is durable only after `Store.sync`, which is
+called when the tail is no longer held, so that the next writer need not wait for the disk.
 """
 
 from __future__ import annotations
@@ -94,7 +94,20 @@ class Tail(Protocol):
         """
 
     def append(self, end: Position, data: bytes) -> Stored:
-        """Write one record at `end`, where the store must end; it is not durable yet.
+        """Take in one record for `end`, where the store must end, and give its place.
+
+        It is read back by `Store.at` from now on, and lost if the tail is let go before `write`.
+
+        Raises:
+            StoreFailed: The store does not end there. It must be opened again.
+
+        """
+
+    def take_back(self) -> None:
+        """Forget what was appended since the last `write`."""
+
+    def write(self) -> None:
+        """Write what was appended; it is not durable yet.
 
         Raises:
             StoreFailed: The bytes could not be written whole. The store must be opened again.
@@ -121,8 +134,8 @@ class Store(Protocol):
 
         """
 
-    def sync(self, count: int) -> None:
-        """Return only when the first `count` records are durable.
+    def sync(self, end: Position) -> None:
+        """Return only when all records before `end` are durable; they were written or read.
 
         Raises:
             StoreFailed: They may not be. The store must be opened again.
@@ -132,6 +145,9 @@ class Store(Protocol):
 
     def read(self, start: Position) -> Generator[Stored, None, None]:
         """Yield the whole records from `start` on without holding the tail."""
+
+    def ends_at(self, end: Position) -> bool:
+        """Tell whether nothing stands behind `end` now, without holding the tail."""
 
     def at(self, position: Position) -> bytes | None:
         """Give the record that begins at `position`, None if no whole one does."""

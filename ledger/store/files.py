@@ -1,32 +1,34 @@
 """A store of segment files on a local POSIX file system (spec §7.1, §7.4).
 
-One writer at a time holds `flock` on the file `lock`. Bytes are written by `os.write` at the end
-of the last segment; `sync` makes them durable. After a failed write or sync memory and disk may
-differ, so the object refuses everything from then on; opening again reads what is there.
+One writer at a time holds `flock` on the file `lock`. What it appends is written at the end of the
+last segment by one `os.write`; `sync` makes it durable. After a failed write or sync memory and
+disk may differ, so the object refuses everything from then on; opening again reads what is there.
 """
 
 from __future__ import annotations
 
-import fcntl
 import gzip
 import hashlib
 import os
 import re
 import threading
-import time
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
-from ledger.errors import BrokenLedger, Dead, LockTimeout, StoreFailed
+from ledger.errors import BrokenLedger, Dead, StoreFailed
 from ledger.store import directory
 from ledger.store.contract import Framing, Position, Stored, TornBytes
-from ledger.store.framing import cut
+from ledger.store.framing import cut, found
+from ledger.store.lock import Lock
 from ledger.store.segment import Segment, reader, size_of, write
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
+SYNC: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
+"""Makes the bytes of a file durable, and its size; macOS has `fsync` only."""
 _SEGMENT = re.compile(r"([0-9]{20})\.cbor(\.gz)?")
 
 
@@ -42,7 +44,7 @@ class FileStore:
         path: Path,
         framing: Framing,
         *,
-        sync: Callable[[int], None] = os.fsync,
+        sync: Callable[[int], None] = SYNC,
         segment_bytes: int = SEGMENT_BYTES,
         lock_timeout_s: float = 30.0,
     ) -> None:
@@ -69,23 +71,25 @@ class FileStore:
     def _begin(self) -> None:
         """Open the lock anew: at first, and in a child after a fork, which shares no lock."""
         self._pid = os.getpid()
-        self._mutex = threading.Lock()
         self._sync_mutex = threading.Lock()
         self._last: Segment | None = None
         self._written = 0
         self._seen_last = False
         self._checked: Position | None = None
-        lock = self._path / "lock"
-        self._lock = directory.open_file(lock, os.O_RDWR)
-        directory.require_private(lock, os.fstat(self._lock), 0o600)
+        self._pending: list[Stored] = []
+        self._lock = Lock(self._path / "lock", self._timeout)
 
     def close(self) -> None:
         """Let go of the lock file and the last segment, once: numbers are used again."""
-        for descriptor in (self._lock, self._last.descriptor if self._last else -1):
-            with suppress(OSError):
-                os.close(descriptor)
-        self._lock, self._last = -1, None
+        self._let_go()
         self._failure = self._failure or "it was closed"
+
+    def _let_go(self) -> None:
+        self._lock.close()
+        if self._last is not None:
+            with suppress(OSError):
+                os.close(self._last.descriptor)
+        self._last = None
 
     def segments(self) -> tuple[int, ...]:
         """Give the seq that each segment begins with, in order."""
@@ -126,8 +130,16 @@ class FileStore:
                     return
             position = Position(position.seq, position.seq, 0)
 
+    def ends_at(self, end: Position) -> bool:
+        """Tell whether nothing stands behind `end` now, without holding the tail."""
+        path, after = self._name(end.segment), self._name(end.seq)
+        begun = end.seq != end.segment and any(map(os.path.lexists, (after, f"{after}.gz")))
+        return not begun and size_of(path) == end.offset
+
     def at(self, position: Position) -> bytes | None:
         """Give the record that begins at `position`, None if no whole one does."""
+        if (waiting := found(self._pending, position)) is not None:
+            return waiting
         with self._open(position) as source:
             stored = next(cut(source, position, self._framing), None) if source else None
         return stored.data if stored else None
@@ -163,19 +175,14 @@ class FileStore:
         if os.getpid() != self._pid:
             self._begin_in_child()
         self._check()
-        if not self._mutex.acquire(timeout=self._timeout):
-            raise LockTimeout(self._path / "lock", self._timeout)
-        try:
+        with self._lock.held():
             self._check()
-            self._take_lock()
             self._checked = None
+            self._require_same_files()
             try:
-                self._require_same_files()
                 yield self
             finally:
-                fcntl.flock(self._lock, fcntl.LOCK_UN)
-        finally:
-            self._mutex.release()
+                self._pending = []
 
     def rest(self, end: Position) -> bytes:
         """Give the bytes behind `end`; a later segment behind them is no work of a crash."""
@@ -189,39 +196,82 @@ class FileStore:
         return os.pread(last.descriptor, size - expected, expected)
 
     def append(self, end: Position, data: bytes) -> Stored:
-        """Write one record at `end`, in a new segment if it does not fit the last."""
+        """Take in one record for `end`, in a new segment if it does not fit the last."""
+        begin = self._follow(end) if self._pending else self._reach(end)
+        if begin.offset and begin.offset + len(data) > self._segment_bytes:
+            begin = Position(end.seq, end.seq, 0)
+        after = Position(end.seq + 1, begin.segment, begin.offset + len(data))
+        stored = Stored(begin, after, data)
+        self._pending.append(stored)
+        return stored
+
+    def _follow(self, end: Position) -> Position:
+        """Give where the record after those that wait begins."""
+        if self._pending[-1].end != end:
+            raise self._dies(f"append at {end}, expected {self._pending[-1].end}")
+        return end
+
+    def _reach(self, end: Position) -> Position:
+        """Give where the first record of this turn begins, at the end of the last segment."""
         last = self._hold(end)
         size = os.fstat(last.descriptor).st_size
         if size != last.expects(end):
             raise self._dies(f"{last.path}: {size} bytes, expected {last.expects(end)}")
-        try:
-            if size and size + len(data) > self._segment_bytes:
-                last = self._rotate(end.seq)
-                size = 0
-            write(last.descriptor, data)
-        except OSError as error:
-            raise self._dies(f"write to {last.path}: {error}") from error
-        self._written = end.seq + 1
-        begin = Position(end.seq, last.number, size)
-        return Stored(begin, Position(end.seq + 1, last.number, size + len(data)), data)
+        return Position(end.seq, last.number, size)
 
-    def sync(self, count: int) -> None:
-        """Make the first `count` records durable; one caller syncs for all who wait.
+    def take_back(self) -> None:
+        """Forget what was appended and not written."""
+        self._pending = []
 
-        Only the last segment can hold bytes that are not durable: `_rotate` syncs the one before.
+    def write(self) -> None:
+        """Write what was appended, by one call for each segment; it is not durable yet."""
+        self._check()
+        for number, records in groupby(self._pending, lambda stored: stored.position.segment):
+            whole = list(records)
+            last = cast(Segment, self._last)
+            try:
+                if number != last.number:
+                    last = self._rotate(number)
+                write(last.descriptor, b"".join(stored.data for stored in whole))
+            except BaseException as error:  # an interrupted write may be half a write
+                self._failure = self._failure or f"write to {last.path}: {error}"
+                if isinstance(error, OSError):
+                    raise StoreFailed(self._failure) from error
+                raise
+            self._written = whole[-1].end.seq
+        self._pending = []
+
+    def sync(self, end: Position) -> None:
+        """Make the records before `end` durable; one caller syncs for all who wait.
+
+        Only the segment of `end` can hold bytes that are not: `_rotate` syncs the one before.
         """
         if os.getpid() != self._pid:
             self._begin_in_child()
+        if self._failure is None and end.seq <= self._durable:
+            return
         with self._sync_mutex:
             self._check()
-            if count <= self._durable or self._last is None:
+            if end.seq <= self._durable:
                 return
             written, last = self._written, self._last
             try:
-                self._sync(last.descriptor)
+                if last is not None and last.number == end.segment:
+                    self._sync(last.descriptor)
+                else:
+                    self._sync_other(end.segment)
+                    written = 0
             except OSError as error:
-                raise self._dies(f"sync of {last.path}: {error}") from error
-            self._durable = written
+                raise self._dies(f"sync of {self._name(end.segment)}: {error}") from error
+            self._durable = max(written, end.seq)
+
+    def _sync_other(self, number: int) -> None:
+        """Sync a segment that another writer began since this object held the tail."""
+        segment = Segment.open(self.place(number), number)
+        try:
+            self._sync(segment.descriptor)
+        finally:
+            os.close(segment.descriptor)
 
     def set_aside(self, end: Position) -> tuple[TornBytes, ...]:
         """Move the bytes behind `end` to `quarantine/`, and cut the segment there."""
@@ -292,6 +342,7 @@ class FileStore:
             if self._last is not None:
                 os.close(self._last.descriptor)
             self._last = segment
+            self._durable = max(self._durable, segment.number)
 
     def _require_last(self, last: Segment, end: Position) -> None:
         """Refuse a later segment, or bytes at the end of the one before: no crash leaves these."""
@@ -306,7 +357,7 @@ class FileStore:
 
     def _require_same_files(self) -> None:
         """Notice a lock or a segment that was replaced or removed under this object."""
-        held = [(f"{self._path}/lock", self._lock)]
+        held = [(f"{self._path}/lock", self._lock.descriptor)]
         if self._last is not None:
             held.append((self._last.path, self._last.descriptor))
         for path, descriptor in held:
@@ -317,24 +368,8 @@ class FileStore:
             if not os.path.samestat(found, os.fstat(descriptor)):
                 raise self._dies(f"{path}: it was replaced by another file")
 
-    def _take_lock(self) -> None:
-        deadline = time.monotonic() + self._timeout
-        wait_s = 0.0002
-        while True:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                if time.monotonic() >= deadline:
-                    raise LockTimeout(self._path / "lock", self._timeout) from error
-                time.sleep(wait_s)
-                wait_s = min(wait_s * 1.5, 0.005)
-            else:
-                return
-
     def _begin_in_child(self) -> None:
-        for descriptor in (self._lock, self._last.descriptor if self._last else -1):
-            with suppress(OSError):
-                os.close(descriptor)
+        self._let_go()
         self._durable = 0
         self._begin()
 

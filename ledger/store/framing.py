@@ -1,8 +1,8 @@
-"""Cutting a stream of bytes into whole records."""
+"""Records in a stream of bytes, and among those that wait to be written."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import BinaryIO, Final
 
 from ledger.errors import Malformed
@@ -34,6 +34,14 @@ def cut(source: BinaryIO, start: Position, framing: Framing) -> Generator[Stored
         end = Position(position.seq + 1, position.segment, position.offset + length)
         yield Stored(position, end, buffer[at : at + length])
         at, position = at + length, end
+
+
+def found(waiting: Sequence[Stored], position: Position) -> bytes | None:
+    """Give the record at `position` among those that follow one another and wait to be written."""
+    place = position.seq - waiting[0].position.seq if waiting else -1
+    if 0 <= place < len(waiting) and waiting[place].position == position:
+        return waiting[place].data
+    return None
 
 
 def _length(buffer: bytes, at: int, framing: Framing) -> int | None:

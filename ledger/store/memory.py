@@ -10,7 +10,7 @@ from io import BytesIO
 
 from ledger.errors import Dead, LockTimeout, StoreFailed
 from ledger.store.contract import Framing, Position, Stored, TornBytes
-from ledger.store.framing import cut
+from ledger.store.framing import cut, found
 
 
 class MemoryStore:
@@ -29,6 +29,7 @@ class MemoryStore:
         self._sync = sync
         self._timeout = lock_timeout_s
         self._mutex = threading.Lock()
+        self._pending: list[Stored] = []
         self._aside: list[tuple[Position, TornBytes]] = []
         self._failure: str | None = None
 
@@ -42,16 +43,17 @@ class MemoryStore:
             self._check()
             yield self
         finally:
+            self._pending = []
             self._mutex.release()
 
-    def sync(self, count: int) -> None:
+    def sync(self, end: Position) -> None:
         """Return when the given function has; nothing in memory is durable."""
         self._check()
         try:
             self._sync()
         except OSError as error:
             self._failure = str(error)
-            raise StoreFailed(f"sync of {count} records: {error}") from error
+            raise StoreFailed(f"sync of {end.seq} records: {error}") from error
 
     def read(self, start: Position) -> Generator[Stored, None, None]:
         """Yield the whole records from `start` on."""
@@ -62,12 +64,23 @@ class MemoryStore:
         return bytes(self.content[end.offset :])
 
     def append(self, end: Position, data: bytes) -> Stored:
-        """Write one record at `end`."""
-        if end.offset != len(self.content):
+        """Take in one record for `end`."""
+        expected = self._pending[-1].end.offset if self._pending else len(self.content)
+        if end.offset != expected:
             self._failure = "bytes that this writer did not write"
-            raise StoreFailed(f"append at {end.offset}: the store ends at {len(self.content)}")
-        self.content += data
-        return Stored(end, Position(end.seq + 1, end.segment, end.offset + len(data)), data)
+            raise StoreFailed(f"append at {end.offset}: the store ends at {expected}")
+        after = Position(end.seq + 1, end.segment, end.offset + len(data))
+        self._pending.append(Stored(end, after, data))
+        return self._pending[-1]
+
+    def take_back(self) -> None:
+        """Forget what was appended and not written."""
+        self._pending = []
+
+    def write(self) -> None:
+        """Write what was appended."""
+        self.content += b"".join(stored.data for stored in self._pending)
+        self._pending = []
 
     def set_aside(self, end: Position) -> tuple[TornBytes, ...]:
         """Drop the bytes behind `end`, and give what was ever dropped there."""
@@ -77,8 +90,14 @@ class MemoryStore:
             del self.content[end.offset :]
         return tuple(bytes_ for at, bytes_ in self._aside if at == end)
 
+    def ends_at(self, end: Position) -> bool:
+        """Tell whether nothing stands behind `end`."""
+        return end.offset == len(self.content)
+
     def at(self, position: Position) -> bytes | None:
         """Give the record that begins at `position`, None if no whole one does."""
+        if (waiting := found(self._pending, position)) is not None:
+            return waiting
         stored = next(self.read(position), None)
         return stored.data if stored else None
 

@@ -47,7 +47,8 @@ def fill(store: FileStore, count: int, end: Position = ORIGIN) -> Position:
     with store.exclusive() as tail:
         for _ in range(count):
             end = tail.append(end, RECORD).end
-    store.sync(end.seq)
+        tail.write()
+    store.sync(end)
     return end
 
 
@@ -74,6 +75,7 @@ def test_no_umask_opens_anything_to_others(tmp_path: Path) -> None:
     end = fill(store, 5)
     with store.exclusive() as tail:
         tail.append(end, b"\x05cut")
+        tail.write()
         tail.set_aside(end)
     modes = {stat.S_IMODE(os.lstat(file).st_mode) for file in everything(path) if file.is_file()}
     assert modes == {0o600}
@@ -116,6 +118,7 @@ def test_a_record_that_fits_no_segment_gets_one_of_its_own(path: Path) -> None:
     with store.exclusive() as tail:
         end = tail.append(ORIGIN, large).end
         end = tail.append(end, large).end
+        tail.write()
     assert [stored.data for stored in store.read(ORIGIN)] == [large, large]
     assert names(path) == [f"{seq:020}.cbor" for seq in (0, 1)]
 
@@ -131,8 +134,9 @@ def test_the_segment_before_is_durable_when_a_new_one_begins(path: Path) -> None
         end = ORIGIN
         for _ in range(3):
             end = tail.append(end, RECORD).end
+        tail.write()
     assert synced == [f"{0:020}.cbor"]
-    store.sync(3)
+    store.sync(end)
     assert synced == [f"{seq:020}.cbor" for seq in (0, 2)]
 
 
@@ -141,9 +145,10 @@ def test_a_sync_serves_all_who_wrote_before_it(path: Path) -> None:
     store = opened(path, sync=calls.append)
     with store.exclusive() as tail:
         end = tail.append(ORIGIN, RECORD).end
-        tail.append(end, RECORD)
-    store.sync(1)
-    store.sync(2)
+        after = tail.append(end, RECORD).end
+        tail.write()
+    store.sync(end)
+    store.sync(after)
     assert len(calls) == 1
 
 
@@ -154,8 +159,9 @@ def test_a_failed_sync_of_the_old_segment_stops_the_rotation(path: Path) -> None
     store = opened(path, sync=fail)
     with store.exclusive() as tail:
         end = tail.append(tail.append(ORIGIN, RECORD).end, RECORD).end
+        tail.append(end, RECORD)
         with pytest.raises(StoreFailed):
-            tail.append(end, RECORD)
+            tail.write()
     with pytest.raises(Dead), store.exclusive():
         pass
     assert names(path) == [f"{0:020}.cbor"]
@@ -327,6 +333,7 @@ def test_two_stores_see_what_the_other_appends_over_rotations(path: Path) -> Non
                 ends[turn % 2] = stored.end
             assert tail.rest(ends[turn % 2]) == b""
             ends[turn % 2] = tail.append(ends[turn % 2], RECORD).end
+            tail.write()
     assert [stored.position.seq for stored in one.read(ORIGIN)] == list(range(9))
 
 
@@ -385,6 +392,7 @@ def test_a_child_after_a_fork_appends_behind_its_parent(path: Path) -> None:
     with store.exclusive() as tail:
         found: list[Stored] = list(tail.read(end))
         tail.append(found[-1].end, RECORD)
+        tail.write()
     assert len(list(store.read(ORIGIN))) == 3
 
 
@@ -402,12 +410,14 @@ store = FileStore(Path(sys.argv[1]), lambda buffer, start: 80 if len(buffer) >= 
 resource.setrlimit(resource.RLIMIT_FSIZE, (120, 120))
 with store.exclusive() as tail:
     end = tail.append(ORIGIN, record).end
+    tail.write()
+    tail.append(end, record)
     try:
-        tail.append(end, record)
+        tail.write()
     except StoreFailed as error:
         print(error)
 try:
-    store.sync(1)
+    store.sync(end)
 except Dead:
     print("dead")
 """
@@ -431,6 +441,7 @@ def test_torn_bytes_stay_in_quarantine_under_their_digest(path: Path) -> None:
     end = fill(store, 1)
     with store.exclusive() as tail:
         tail.append(end, b"\x05cut")
+        tail.write()
         (torn,) = tail.set_aside(end)
     kept = path / "quarantine" / f"{1:020}-{torn.sha256.hex()}"
     assert kept.read_bytes() == b"\x05cut"
@@ -442,6 +453,7 @@ def test_torn_bytes_are_kept_again_if_a_crash_cut_them_in_quarantine(path: Path)
     end = fill(store, 1)
     with store.exclusive() as tail:
         tail.append(end, b"\x05cut")
+        tail.write()
         (torn,) = tail.set_aside(end)
     kept = path / "quarantine" / f"{1:020}-{torn.sha256.hex()}"
     kept.write_bytes(b"\x05c")

@@ -102,7 +102,7 @@ def test_a_lost_index_costs_one_replay_and_no_answer(
 def test_a_replay_tells_how_far_it_is(
     path: Path, host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ledger.log._PROGRESS_EVERY", 2)
+    monkeypatch.setattr("ledger.catchup._PROGRESS_EVERY", 2)
     forget(host, "index.sqlite*")
     told: list[int] = []
     Ledger.open(path, progress=told.append).close()

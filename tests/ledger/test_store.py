@@ -80,6 +80,7 @@ def make(request: pytest.FixtureRequest, tmp_path: Path) -> Make:
 def append(tail: Tail, end: Position, *texts: str) -> Position:
     for text in texts:
         end = tail.append(end, record(text)).end
+    tail.write()
     return end
 
 
@@ -95,8 +96,8 @@ def test_what_was_appended_is_read_back_in_order_from_anywhere(make: Make) -> No
     store = make()
     texts = [f"record {number:020}" for number in range(20)]
     with store.exclusive() as tail:
-        append(tail, ORIGIN, *texts)
-    store.sync(20)
+        end = append(tail, ORIGIN, *texts)
+    store.sync(end)
     whole = list(store.read(ORIGIN))
     assert [stored.data for stored in whole] == [record(text) for text in texts]
     assert [stored.position.seq for stored in whole] == list(range(20))
@@ -114,6 +115,7 @@ def test_the_place_of_a_record_is_told_when_it_is_appended(make: Make) -> None:
             stored = tail.append(end, record(f"record {number:020}"))
             places.append(stored)
             end = stored.end
+        tail.write()
     assert list(store.read(ORIGIN)) == places
 
 
@@ -122,6 +124,7 @@ def test_bytes_that_are_no_whole_record_are_the_rest(make: Make) -> None:
     with store.exclusive() as tail:
         end = append(tail, ORIGIN, "a", "b")
         tail.append(end, b"\x05cut")
+        tail.write()
         assert [stored.data for stored in tail.read(ORIGIN)] == [record("a"), record("b")]
         assert tail.rest(end) == b"\x05cut"
 
@@ -131,6 +134,7 @@ def test_reading_stops_before_bytes_that_no_record_begins_with(make: Make) -> No
     with store.exclusive() as tail:
         end = append(tail, ORIGIN, "a")
         tail.append(end, b"\x00" + record("b"))
+        tail.write()
         assert [stored.data for stored in tail.read(ORIGIN)] == [record("a")]
         assert tail.rest(end) == b"\x00" + record("b")
 
@@ -142,6 +146,7 @@ def test_torn_bytes_are_set_aside_and_accounted_for_until_a_record_follows(make:
     with store.exclusive() as tail:
         end = append(tail, ORIGIN, "a")
         tail.append(end, torn)
+        tail.write()
         assert tail.set_aside(end) == account
         assert tail.rest(end) == b""
         assert tail.set_aside(end) == account
@@ -165,13 +170,13 @@ def test_a_failed_sync_ends_the_object(make: Make) -> None:
     sync = Failing()
     store = make(sync=sync)
     with store.exclusive() as tail:
-        append(tail, ORIGIN, "a")
+        end = append(tail, ORIGIN, "a")
     sync.failing = True
     with pytest.raises(StoreFailed):
-        store.sync(1)
+        store.sync(end)
     sync.failing = False
     with pytest.raises(Dead):
-        store.sync(1)
+        store.sync(end)
     with pytest.raises(Dead), store.exclusive():
         pass
 
@@ -186,7 +191,7 @@ def test_the_lock_is_free_while_another_waits_for_the_sync(make: Make) -> None:
     store = make(sync=slow)
     with store.exclusive() as tail:
         end = append(tail, ORIGIN, "a")
-    waiting = threading.Thread(target=store.sync, args=(1,))
+    waiting = threading.Thread(target=store.sync, args=(end,))
     waiting.start()
     assert begun.wait(10)
     with store.exclusive() as tail:

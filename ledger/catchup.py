@@ -1,0 +1,112 @@
+"""Catching up with what others appended, and with what a crash left behind (spec §7.4)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from typing import Final
+
+from ledger.codec import next_length
+from ledger.errors import BrokenLedger, Malformed
+from ledger.index import Covered, Index
+from ledger.recall import Recall
+from ledger.replay import Replay, Unsound
+from ledger.store.contract import ORIGIN, Store, Tail
+
+_PROGRESS_EVERY: Final = 1_000
+
+
+class CatchUp:
+    """Reads, checks and folds every record that an index does not cover yet.
+
+    `clock` gives unix milliseconds; `progress` is told the count of records while an index is made
+    from nothing.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        replay: Replay,
+        recall: Recall,
+        clock: Callable[[], int],
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        """Take the parts; nothing is read yet."""
+        self._store = store
+        self._replay = replay
+        self._recall = recall
+        self._clock = clock
+        self._progress = progress
+
+    def run(self, tail: Tail, index: Index, *, first: bool) -> Covered:
+        """Give the last record of the store, which the index covers then.
+
+        Bytes that a crash left behind the last good record are moved aside and accounted for;
+        anything else that is wrong there is a broken ledger. The `first` time in a process the
+        ledger is held against what this host remembers of it.
+        """
+        if first:
+            self._recall.require_index(index, self._replay)
+        covered, why = self._read_on(tail, index)
+        if rest := self._rest(tail, covered, why):
+            self._require_torn(rest, covered, why)
+        if first:
+            self._recall.require(covered)
+        if first or rest:
+            covered = self._account_for_torn(tail, index, covered)
+        return covered
+
+    def _read_on(self, tail: Tail, index: Index) -> tuple[Covered, str]:
+        """Take in the records that follow; gives why it stopped at one, empty at the end."""
+        covered = index.covered()
+        told = self._progress if covered is None else None
+        with closing(tail.read(covered.end if covered else ORIGIN)) as following:
+            for stored in following:
+                try:
+                    covered = self._replay.take(index, stored, covered)
+                except Unsound as error:
+                    if covered is None:
+                        raise BrokenLedger(self._store.place(0), 0, 0, str(error)) from error
+                    return covered, str(error)
+                if told and stored.end.seq % _PROGRESS_EVERY == 0:
+                    told(stored.end.seq)
+        if covered is None:
+            raise BrokenLedger(self._store.place(0), 0, 0, "no whole record")
+        return covered, ""
+
+    def _rest(self, tail: Tail, covered: Covered, why: str) -> bytes:
+        try:
+            return tail.rest(covered.end)
+        except BrokenLedger as error:
+            if why:
+                raise self._replay.broken(covered.end, why) from error
+            raise
+
+    def _require_torn(self, rest: bytes, covered: Covered, why: str) -> None:
+        """Refuse bytes that no crash can have left."""
+        head = self._recall.head()
+        if head is None and (why or not _is_prefix(rest)):
+            raise self._replay.broken(covered.end, why or "bytes that are no record")
+        if head is not None and covered.position.seq < head.seq:
+            raise self._replay.broken(covered.end, why or "bytes that are no record")
+
+    def _account_for_torn(self, tail: Tail, index: Index, covered: Covered) -> Covered:
+        """Move torn bytes aside, and write a `recovered` event for each piece."""
+        for torn in tail.set_aside(covered.end):
+            body = {
+                "after_seq": covered.position.seq,
+                "length": torn.length,
+                "sha256": torn.sha256,
+            }
+            at = max(self._clock(), covered.at)
+            _, covered = self._replay.append(tail, index, covered, at, "recovered", None, body, {})
+        tail.write()
+        return covered
+
+
+def _is_prefix(rest: bytes) -> bool:
+    """Tell whether bytes are the beginning of one record."""
+    try:
+        return next_length(rest) is None
+    except Malformed:
+        return False

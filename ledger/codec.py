@@ -145,6 +145,26 @@ def chain_digest(bare: bytes) -> bytes:
     return hashlib.sha256(b"\x00" + bare).digest()
 
 
+def digest_of(raw: bytes) -> bytes:
+    """Give the chain digest of the one record in `raw`, of which only the frame is read."""
+    try:
+        frame = _frame(raw, 0)
+    except IndexError:
+        raise Malformed("the bytes end inside the record", len(raw)) from None
+    return chain_digest(raw[:_BODY_START] + _NO_OPENINGS + raw[frame.item : frame.end])
+
+
+def with_openings(bare: bytes, openings: Mapping[str, bytes]) -> bytes:
+    """Give a bare record with openings put in, as it is stored (spec §3.3, §3.4)."""
+    item = _BODY_START + len(_NO_OPENINGS)
+    return bare[:_BODY_START] + cbor2.dumps(_in_order(openings)) + bare[item:]
+
+
+def deterministic(value: Any) -> bytes:
+    """Give the encoding of a value; the keys of its maps must be in order (RFC 8949 §4.2.1)."""
+    return cbor2.dumps(value)
+
+
 def to_be_maced(record: Record) -> bytes:
     """Give the bytes that the tag of a record is taken over (spec §3.1)."""
     payload = record.bare[_BODY_START + len(_NO_OPENINGS) : -len(_TAG_HEAD) - _TAG_SIZE]
@@ -178,7 +198,8 @@ def _one_form(data: bytes, offset: int) -> Any:
 
 def _check_order(value: Any) -> None:
     if type(value) is dict:
-        names = [_order(name) for name in value]
+        plain = all(type(name) is str for name in value)  # as every version so far has it
+        names = [_order(name) if plain else cbor2.dumps(name) for name in value]
         if names != sorted(names):
             raise Malformed("map keys are not sorted")
         members: Iterable[Any] = value.values()

@@ -213,7 +213,7 @@ REASONS = {
     "a payload that is not CBOR": "not CBOR",
     "a tag of 31 bytes": "tag is not a byte string of 32 bytes",
     "an array of 3": "header",
-    "a body with an integer key": "map key is not text",
+    "a body with an integer key": "unknown member",
     "a body with unsorted keys": "map keys are not sorted",
     "a kind that is an array": "kind: expected text",
     "a seq in two bytes": "not in deterministic form",

@@ -6,6 +6,8 @@ VERSION = "cardchain/1"  # spec §3.2
 CARD_FORMAT = "cardchain-card/1"  # spec §2.3
 KEY_FORMAT = "cardchain-key/1"  # spec §4.3
 PROFILE_FORMAT = "cardchain-profile/1"  # spec §8.5
+EXCERPT_FORMAT = "cardchain-excerpt/1"  # spec §14.1
+PIN_FORMAT = "cardchain-pin/1"  # spec §16.2
 
 HEADER = bytes.fromhex("d1844da201050448")  # spec §3.1: tag 17, array of 4, protected up to kid
 KID_SIZE = 8

@@ -146,7 +146,8 @@ def _of_envelope(envelope: bytes | None, issued: Event | None) -> Iterator[str]:
     yield cell(_text(document, "action", "tool_name"))
     yield cell(_text(document, "kind"))
     yield "" if issued is None else utc(issued.at)
-    yield "" if issued is None else utc(round(issued.body["not_after"] * 1000))
+    not_after = None if issued is None else issued.body.get("not_after")
+    yield "" if not_after is None else utc(round(not_after * 1000))
 
 
 def _text(document: Any, *path: str) -> str:

@@ -56,7 +56,7 @@ def verify(
         if path == "-" or _is_ours(path):
             log, seen = verify_log(path, ring, expectation, policy, len(paths) > 1, wanted)
         else:
-            log, seen = _verify_foreign(path, files, expectation), {}
+            log, seen = _verify_foreign(path, files, expectation, wanted), {}
         logs.append(log)
         digests.append(seen)
     return Report(tuple(_with_forks(logs, digests)), header(started_at))
@@ -68,7 +68,12 @@ def _is_ours(path: str) -> bool:
     return not path.endswith((".jsonl", ".jsonl.gz"))
 
 
-def _verify_foreign(path: str, files: list[str], expectation: Expectation) -> LogReport:
+def _verify_foreign(
+    path: str,
+    files: list[str],
+    expectation: Expectation,
+    wanted: Callable[[str], bool] | None,
+) -> LogReport:
     from verifier.readers import reader_for
 
     reader = reader_for(path)
@@ -77,7 +82,8 @@ def _verify_foreign(path: str, files: list[str], expectation: Expectation) -> Lo
         replay.take(_unreadable(path, "neither a ledger nor a log of another kind"))
         return report(path, replay, Reading(Expectation(), is_directory=False))
     head = None if expectation.head is None else expectation.head.hex()
-    return reader.verify_log(path, files, head, expectation.records)
+    log = reader.verify_log(path, files, head, expectation.records)
+    return log if wanted is None else log._replace(histories=reader.histories(log, wanted))
 
 
 def verify_log(

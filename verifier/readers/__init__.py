@@ -1,24 +1,26 @@
 """Readers of foreign logs, tried in order for an input that is not a cardchain log.
 
-A reader is a module with two functions:
+A reader is a module with these functions:
 
 - `recognises(path: str) -> bool` looks at names, never at whole files, and says whether the path
   looks like its log;
 - `verify_log(path, key_files, expect_head, expect_count) -> LogReport` verifies it. `key_files`
   are the paths given with `--key`, unread; `expect_head` is lower-case hex or None;
   `expect_count` is a number of records or None. It gives a report for every input and never raises
-  for what the log holds.
+  for what the log holds;
+- `histories(log, wanted) -> Iterable[History]` reads the log of a report again, for the histories
+  of the cards whose hash in hex is `wanted`.
 
 The modules are imported only when a foreign log is met, so that start-up stays short.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Protocol, cast
 
-from verifier.report import LogReport
+from verifier.report import History, LogReport
 
 NAMES = ("bernstein",)
 
@@ -37,6 +39,9 @@ class Reader(Protocol):
         expect_count: int | None,
     ) -> LogReport:
         """Verify the log at `path`."""
+
+    def histories(self, log: LogReport, wanted: Callable[[str], bool]) -> Iterable[History]:
+        """Give the histories of the cards that are `wanted`."""
 
 
 def reader_for(path: str) -> Reader | None:

@@ -8,7 +8,7 @@ Only what the reader saw is claimed: RFC 3161 anchors, witness signatures and gr
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,7 +29,7 @@ from verifier.readers.bernstein.marks import Marks, disagreement, read_marks
 from verifier.readers.bernstein.tears import Tear, find_tears
 from verifier.readers.bernstein.text import seconds
 from verifier.readers.bernstein.walk import Walk
-from verifier.report import Counts, Input, LogReport, Outcome, Row, Verdict
+from verifier.report import Counts, History, Input, LogReport, Outcome, Row, Verdict
 
 FORMAT: Final = "Bernstein audit log"
 _WITHOUT_RECORDS: Final = frozenset(
@@ -56,6 +56,13 @@ def verify_log(
     """
     ring = find_keys(key_files)
     return _Verification(path, ring, expect_head, expect_count).report()
+
+
+def histories(log: LogReport, wanted: Callable[[str], bool]) -> Iterable[History]:
+    """Give the histories of the cards that are `wanted`, in the words of a cardchain log."""
+    from verifier.readers.bernstein.history import read_histories
+
+    return read_histories(log, wanted)
 
 
 class _Verification:

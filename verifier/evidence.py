@@ -48,6 +48,7 @@ class Evidence:
         "file",
         "form",
         "framing",
+        "is_judged",
         "kid",
         "kind",
         "limit",
@@ -94,6 +95,7 @@ class Evidence:
         self.kind: str | None = None
         self.card: bytes | None = None
         self.body: dict[str, Any] = {}
+        self.is_judged = False  # its envelope is known to be canonical and of the schema
         self._document: Any = None
 
     @property
@@ -110,7 +112,8 @@ class Evidence:
         """Give the envelope as a value, or None where it is absent or not strict JSON."""
         if self._document is None and self.envelope is not None:
             try:
-                self._document = jcs.parse(self.envelope)
+                read = jcs.reload if self.is_judged else jcs.load
+                self._document = read(self.envelope)
             except jcs.JsonRefused:
                 return None
         return self._document if type(self._document) is dict else None

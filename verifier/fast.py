@@ -10,27 +10,17 @@ from __future__ import annotations
 from typing import Any
 
 from verifier import cbor, jcs, proof
-from verifier.cards import APPROVED, DISPATCHED, GOVERNED, JUDGED, RESOLVED, Cards
-from verifier.checks.refusals import count_name, next_count
-from verifier.escape import is_blank
+from verifier.bodies import Bodies
+from verifier.cards import Cards
 from verifier.evidence import PROTECTED_END, Evidence
 from verifier.framing import Frames
 from verifier.proof import DIGEST, Links, Row
 from verifier.replay import Replay
-from verifier.shape import bindings, body_problem
-from verifier.spec import DIGEST_SIZE, VERSION
+from verifier.shape import bindings
+from verifier.spec import VERSION
 from verifier.state import State, bound_bits
 from verifier.tally import Run
 
-_OF = b"\x62of"
-_ECHO = b"\x64echo\x58\x20"
-_REBUILT = b"\x67rebuilt\x58\x20"
-_TARGET = b"\x66target\x58\x20"
-_OUTCOMES = {
-    b"\x67outcome" + cbor.text(outcome): outcome for outcome in ("succeeded", "failed", "unknown")
-}
-_DISPATCHED = APPROVED | DISPATCHED
-_MAX_KNOWN = 4096
 _ENVELOPE_ONLY = bound_bits(("envelope",))
 
 
@@ -80,7 +70,7 @@ def _row(frames: Frames, state: State, links: Links) -> tuple[Row | None, int]:
 class _Folding:
     """Holds the records of a row against the state, and folds them in."""
 
-    __slots__ = ("_folds", "_frames", "_governed", "_replay", "_row")
+    __slots__ = ("_bodies", "_frames", "_governed", "_replay", "_row")
 
     def __init__(self, frames: Frames, replay: Replay, row: Row) -> None:
         self._frames = frames
@@ -88,7 +78,7 @@ class _Folding:
         self._row = row
         state = replay.state
         self._governed = state.governance.governs or state.floor > 0
-        self._folds = _Folds(state.cards, state.sure_from)
+        self._bodies = Bodies(state)
 
     def run(self, place: int) -> tuple[int, bool | None]:
         """Fold in records from a place on; give the place reached, and why it stopped there.
@@ -120,8 +110,8 @@ class _Folding:
 
     def _accept(self, place: int, run: Run) -> int:
         """Fold in records by their bytes; give the place of the first that needs more."""
-        state, folds, governed = self._replay.state, self._folds, self._governed
-        numbers, counts, kinds = state.cards.numbers, state.counts, run.kinds
+        state, bodies, governed = self._replay.state, self._bodies, self._governed
+        numbers, kinds = state.cards.numbers, run.kinds
         digests, bound, pins = run.digests, run.bound, state.pins
         seq, at = run.first_seq + len(digests), run.at
         records = self._row.records
@@ -131,12 +121,12 @@ class _Folding:
                 break
             number = numbers.get(card)
             if type(more) is tuple:
-                if number is not None or governed or not folds.issued(card, seq, more):
+                if number is not None or governed or more[3] or not bodies.issued(card, seq, more):
                     break
             elif number is None or more is not None:
                 break
-            elif not folds.event(kind, number, card, seq, now, body):
-                if kind != "refused" or not folds.refused(number, card, now, body, counts):
+            elif not bodies.event(kind, number, card, seq, now, body):
+                if kind != "refused" or not bodies.refused(number, card, now, body):
                     break
                 run.contained += 1
             digests.append(digest)
@@ -175,6 +165,7 @@ class _Folding:
         record.card, record.body, document = found
         if document is not None:
             record.keep(document)
+        record.is_judged = True
         record.bound = bindings(kind, record.card, record.body)
         record.version, record.chain, record.kid = VERSION, row.links.chain, row.links.kid
         record.prev = run.digests[-1] if run.digests else run.prev
@@ -199,144 +190,3 @@ def _read(record: Evidence, card: bytes, body: bytes, more: Any, cards: Cards) -
         rest = DIGEST + card + body
         return proof.read(kind, record.at or 0, record.openings, rest, cards.is_judged)
     return card, cbor.decode(body), None
-
-
-class _Folds:
-    """Accepts the common events of cards by their bytes, and folds them in.
-
-    Each method gives False where it does not accept; nothing is folded in then.
-    """
-
-    __slots__ = ("cards", "decisions", "refusals", "sure_from")
-
-    def __init__(self, cards: Cards, sure_from: int) -> None:
-        self.cards = cards
-        self.sure_from = sure_from
-        self.decisions: dict[tuple[int, bool, bytes], str | None] = {}
-        self.refusals: dict[tuple[int, bytes, bytes | None], tuple[str, int, bytes]] = {}
-
-    def issued(self, card: bytes, seq: int, body: tuple[bytes, int, int | None]) -> bool:
-        """Accept the first card of a step."""
-        task, not_after, grant_ttl = body
-        if task in self.cards.steps:
-            return False
-        self.cards.issue(card, seq, task, not_after, grant_ttl)
-        self.cards.flags[-1] |= JUDGED
-        return True
-
-    def _is_sure(self, number: int) -> bool:
-        """Say whether a card's envelope was checked and no unsound record stands after it.
-
-        A decision on a governed card is for the table, as its other events are by their flags.
-        """
-        return number >= self.sure_from and self.cards.flags[number] & (JUDGED | GOVERNED) == JUDGED
-
-    def event(self, kind: str, number: int, card: bytes, seq: int, now: int, body: bytes) -> bool:
-        """Accept a decision, dispatch or outcome in its time and order."""
-        cards = self.cards
-        flags = cards.flags[number] ^ JUDGED
-        if number < self.sure_from or flags & JUDGED:
-            return False
-        of = _OF + cbor.uint(cards.last[number])
-        if kind == "settled":
-            outcome = _OUTCOMES.get(body[1 + len(of) :])
-            if outcome is None or body[: 1 + len(of)] != b"\xa2" + of or flags != _DISPATCHED:
-                return False
-            cards.settle(number, seq, outcome)
-            return True
-        if cards.over(number, now):
-            return False
-        if kind == "resolved":
-            decision = None if flags else self._decision(body, of + _ECHO + card, card)
-            if decision is None:
-                return False
-            cards.resolve(number, seq, now, decision)
-            return True
-        if kind == "dispatched" and flags == APPROVED and body == b"\xa2" + of + _REBUILT + card:
-            cards.dispatch(number, seq)
-            return True
-        return False
-
-    def refused(
-        self, number: int, card: bytes, now: int, body: bytes, counts: dict[bytes, int]
-    ) -> bool:
-        """Accept a refused decision on the card asked about, for one of the usual reasons."""
-        begin = _OF + cbor.uint(self.cards.last[number]) + _ECHO
-        at_echo = 1 + len(begin)
-        at_rest = at_echo + DIGEST_SIZE
-        if not self._is_sure(number) or not body.startswith(begin, 1):
-            return False
-        echo = body[at_echo:at_rest]
-        before, target, after = body[at_rest:].partition(_TARGET + card)
-        if not target and echo != card:
-            return False
-        key = body[0], before, after if target else None
-        known = self.refusals.get(key)
-        if known is None:
-            known = _read_refusal(body, card)
-            if len(self.refusals) >= _MAX_KNOWN:
-                self.refusals.clear()
-            self.refusals[key] = known
-        reason, count, name = known
-        if not self._refusal_holds(reason, number, now, echo, card):
-            return False
-        if count != next_count(counts.get(name + card, 0)):
-            return False
-        counts[name + card] = count
-        return True
-
-    def _refusal_holds(self, reason: str, number: int, now: int, echo: bytes, card: bytes) -> bool:
-        if reason == "hash_mismatch" or echo != card:
-            return reason == "hash_mismatch" and echo != card
-        decided = bool(self.cards.flags[number] & RESOLVED)
-        if reason == "already_resolved" or decided:
-            return reason == "already_resolved" and decided
-        return reason == "expired" and self.cards.over(number, now)
-
-    def _decision(self, body: bytes, begin: bytes, card: bytes) -> str | None:
-        """Give the decision of a body that begins as it must, else None.
-
-        What follows is the same for many cards, so it is read once.
-        """
-        if not body.startswith(begin, 1):
-            return None
-        targeted = body.startswith(_TARGET + card, 1 + len(begin))
-        rest = body[1 + len(begin) + (len(_TARGET) + DIGEST_SIZE if targeted else 0) :]
-        key = body[0], targeted, rest
-        known = self.decisions.get(key)
-        if known is None:
-            known = _read_decision(body, card)
-            if len(self.decisions) >= _MAX_KNOWN:
-                self.decisions.clear()
-            self.decisions[key] = known
-        return known
-
-
-def _read_decision(body: bytes, card: bytes) -> str | None:
-    value = _decoded(body)
-    if type(value) is not dict or body_problem("resolved", card, value):
-        return None
-    approver = value["approver"]
-    if approver["assurance"] == "signed" or is_blank(approver["id"]):
-        return None
-    if value.get("target", card) != card or len(bindings("resolved", card, value)) > 1:
-        return None
-    decision: str = value["decision"]
-    return decision
-
-
-def _read_refusal(body: bytes, card: bytes) -> tuple[str, int, bytes]:
-    """Give reason, count and what refusals are counted by; no reason where it is not usual."""
-    value = _decoded(body)
-    if type(value) is not dict or body_problem("refused", card, value):
-        return "", 0, b""
-    if value["gate"] != "resolve":
-        return "", 0, b""
-    return value["reason"], value["count"], count_name("resolve", value["reason"])
-
-
-def _decoded(body: bytes) -> Any:
-    try:
-        return cbor.decode(body)
-    except cbor.NotDeterministic:
-        return None

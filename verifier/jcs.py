@@ -1,7 +1,7 @@
 """JSON at the strict boundary (spec §2.1) and its canonical form, RFC 8785 (spec §2.2).
 
-`parse` and `encode` are the judge. `canonical` and `plain_end` give the same answer at the speed of
-the C scanner, where their answer is provably that of the judge.
+`parse` and `encode` are the judge. `canonical`, `load`, `reload` and `plain_end` give the same
+answer at the speed of the C scanner, where their answer is provably that of the judge.
 """
 
 from __future__ import annotations
@@ -312,6 +312,20 @@ def canonical(data: bytes) -> tuple[Any, Encode]:
     if found is not None and found[1] == len(data):
         return found[0], _encode_plain
     return judged(data), encode
+
+
+def load(data: bytes) -> Any:
+    """Read a document as `parse` does, quicker where it is plainly in canonical form."""
+    found = _plain(data, 0)
+    return parse(data) if found is None or found[1] != len(data) else found[0]
+
+
+def reload(data: bytes) -> Any:
+    """Read a document of which it is known that it is canonical."""
+    try:
+        return _decode(data.decode(), 0)[0]
+    except (_NeedsJudge, ValueError):
+        return parse(data)
 
 
 def plain_end(data: bytes, start: int) -> int | None:

@@ -24,29 +24,35 @@ _BEGIN = b'{"action":{"args_digest":"'
 _DIGEST_END = len(_BEGIN) + 64
 _ARGUMENTS = b'","arguments":{'
 _START = _DIGEST_END + len(_ARGUMENTS) - 1
+_RULE = rb'\{"id":' + _NAME + rb',"sha256":' + _HEX32 + rb"\}"
+_BASIS = (
+    rb',"approval_basis":(\{)(?:"combining":' + _NAME + rb',)?(?:"default":' + _NAME + rb",)?"
+    rb'"engine":' + _NAME + rb',"evidence_class":"(?:none|fired_rules|selection|whole_policy)"'
+    rb'(?:,"policy_sha256":' + _HEX32 + rb')?,"profile":' + _HEX32 + rb'(?:,"profile_id":'
+    rb"" + _NAME + rb')?(?:,"profile_version":' + _NAME + rb')?,"rules":\[(?:' + _RULE + rb"(?:,"
+    rb"" + _RULE + rb"){0,1023})?\]"
+    rb'(?:,"selection":\{"count":(?:0|[1-9][0-9]{0,14}),"digest":' + _HEX32 + rb',"mode":'
+    rb"" + _NAME + rb'\})?,"verdict":' + _NAME + rb"\}"
+)
 _REST = (
     rb'(?:,"artifact_digest":' + _HEX32 + rb')?(?:,"spec_digest":' + _HEX32 + rb")?"
-    rb',"tool_name":(?P<tool>' + _NAME + rb")\}"
-    rb',"effect_key":"(?P<effect_key>[0-9a-f]{64})"'
-    rb',"format":"cardchain-card/1"'
-    rb'(?:,"grant_ttl":(?P<grant_ttl>[1-9][0-9]{0,11}))?'
+    rb',"tool_name":(' + _NAME + rb")\}(?:" + _BASIS + rb")?"
+    rb',"effect_key":"([0-9a-f]{64})","format":"cardchain-card/1"'
+    rb'(?:,"grant_ttl":([1-9][0-9]{0,11}))?'
     rb'(?:,"impact":\{"detector_set":\{"digest":' + _HEX32 + rb',"id":' + _NAME + rb"\}"
     rb',"fired_detectors":\[(?:' + _NAME + rb')?\],"hard_one_way":false'
-    rb',"rationale":(?P<rationale>' + _TEXT + rb'),"score":(?:100|[1-9]?[0-9])\})?'
-    rb',"issued_at":(?P<issued_at>' + _TIME + rb")"
-    rb',"kind":' + _NAME + rb',"not_after":(?P<not_after>' + _TIME + rb")"
+    rb',"rationale":(' + _TEXT + rb'),"score":(?:100|[1-9]?[0-9])\})?'
+    rb',"issued_at":(' + _TIME + rb'),"kind":' + _NAME + rb',"not_after":(' + _TIME + rb")"
     rb'(?:,"policy_version":' + _NAME + rb")?"
-    rb'(?:,"purpose":(?P<purpose>' + _TEXT + rb"))?"
-    rb',"reasoning":(?P<reasoning>' + _TEXT + rb")"
-    rb'(?:,"rollback":\{"irreversible":(?:true|false)'
-    rb',"procedure":(?P<procedure>' + _TEXT + rb")\})?"
-    rb'(?:,"subject":\{"id":' + _NAME + rb',"source":(?!"model")' + _NAME + rb"\})?"
-    rb',"task":(?P<task>\{"id":' + _NAME + rb',"step":' + _NAME + rb"\})\}"
+    rb'(?:,"preconditions":\[\{"ref":' + _NAME + rb',"version":' + _NAME + rb"\}\])?"
+    rb'(?:,"purpose":(' + _TEXT + rb'))?,"reasoning":(' + _TEXT + rb")"
+    rb'(?:,"rollback":\{"irreversible":(?:true|false),"procedure":(' + _TEXT + rb")\})?"
+    rb'(?:,"subject":\{"id":' + _NAME + rb',"source":(?!"model")' + _NAME + rb'(?:,"tenant":'
+    rb"" + _NAME + rb")?\})?"
+    rb',"task":(\{"id":' + _NAME + rb',"step":' + _NAME + rb"\})\}"
 )
 _SHORT = 2000  # no text of a shorter envelope can be too long
-_TEXTS = ("reasoning", "rationale", "purpose", "procedure")
-_MOST = (2000, 4096, 4096, 4096)
-_GROUPS = ("tool", "effect_key", "grant_ttl", *_TEXTS, "issued_at", "not_after", "task")
+_MOST = (4096, 4096, 2000, 4096)  # rationale, purpose, reasoning, procedure
 _EFFECT_KEY = (
     b'{"args_digest":"%b","capability":null,"format":"effect-key/1","task":%b,"tool_name":%b}'
 )
@@ -59,12 +65,16 @@ def _rest() -> re.Pattern[bytes]:
 
 
 class Plain(NamedTuple):
-    """What a record repeats of an envelope that keeps every rule and names no earlier card."""
+    """What a record repeats of an envelope that keeps every rule and names no earlier card.
+
+    `has_basis` says that there is policy evidence to be judged (spec §8).
+    """
 
     task_digest: bytes
     issued_at: int
     not_after: int
     grant_ttl: int | None
+    has_basis: bool
 
 
 def read(data: bytes) -> Plain | None:
@@ -77,17 +87,16 @@ def read(data: bytes) -> Plain | None:
         return None
     sha256 = hashlib.sha256
     args_digest = data[len(_BEGIN) : _DIGEST_END]
-    tool, effect_key, ttl, *texts, issued, latest, task = rest.group(*_GROUPS)
-    if sha256(data[_START:end]).hexdigest() != args_digest.decode():
+    tool, basis, effect_key, ttl, rationale, issued, latest, *texts, task = rest.groups()
+    if sha256(data[_START:end]).hexdigest().encode() != args_digest:
         return None
-    key = _EFFECT_KEY % (args_digest, task, tool)
-    if sha256(key).hexdigest() != effect_key.decode():
+    if sha256(_EFFECT_KEY % (args_digest, task, tool)).hexdigest().encode() != effect_key:
         return None
     if len(data) > _SHORT and any(
-        len(text or b"") - 2 > most for text, most in zip(texts, _MOST, strict=True)
+        len(text or b"") - 2 > most for text, most in zip((rationale, *texts), _MOST, strict=True)
     ):
         return None
     issued_at, not_after, grant_ttl = int(issued), int(latest), None if ttl is None else int(ttl)
     if not issued_at < not_after <= MAX_TIME or (grant_ttl or 0) > MAX_TIME:
         return None
-    return Plain(sha256(task).digest(), issued_at, not_after, grant_ttl)
+    return Plain(sha256(task).digest(), issued_at, not_after, grant_ttl, basis is not None)

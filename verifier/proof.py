@@ -21,6 +21,36 @@ from verifier.keys import Hmac
 from verifier.shape import CARD_KINDS, bindings, body_problem, is_runtime, openings_problem
 from verifier.spec import HEADER, MAX_BARE, MAX_INTEGER, MAX_OPENING, MAX_RECORD, VERSION
 
+# the rows of the table that hold for a record which the fused loop proved
+PROVEN = frozenset(
+    {
+        "segment_name",
+        "framing",
+        "torn_tail",
+        "limits",
+        "deterministic",
+        "shape",
+        "version",
+        "chain",
+        "sequence",
+        "link",
+        "kid",
+        "key_missing",
+        "tag",
+        "rekey",
+        "pin",
+        "time",
+        "card_hash",
+        "opening_digest",
+        "envelope_canonical",
+        "envelope_schema",
+        "args_digest",
+        "effect_key",
+        "issued_body",
+        "unreadable",
+    }
+)
+
 KINDS = {cbor.text(kind): kind for kind in (*CARD_KINDS, "refused")}
 ENVELOPE = b"\xa1\x68envelope\x59"  # no other opening, and one of 256 to 65535 bytes
 DIGEST = b"\x58\x20"
@@ -28,13 +58,14 @@ _TASK = b"\x64task\x58\x20"
 _MAX_SEQ = MAX_INTEGER - (1 << 32)  # so far that no buffer reaches the limit
 _end_of = itemgetter(0)
 
+Issued = tuple[bytes, int, int | None, bool]
 Proven = tuple[int, str, int, bytes, bytes, bytes, Any]
 """A record: its end, counted from the first one of its row; kind, at, card, body, chain digest.
 
 The last member is what else was read. None: the only opening is the envelope, which hashes to the
-card; what the body says is unread. A tuple of task digest, not_after and grant_ttl: an issued
-record, of which all is proven. A list of card, body and envelope as values: any record of which
-all is proven; the envelope is None where it was not read.
+card; what the body says is unread. A tuple of task digest, not_after, grant_ttl and whether there
+is a basis: an issued record, of which all is proven. A list of card, body and envelope as values:
+any record of which all is proven; the envelope is None where it was not read.
 """
 
 
@@ -219,7 +250,7 @@ def _prove(
         seq += 1
 
 
-def _issued(envelope: bytes, body: bytes, now: int) -> tuple[bytes, int, int | None] | None:
+def _issued(envelope: bytes, body: bytes, now: int) -> Issued | None:
     """Read a plain envelope that the body of an issued record repeats."""
     found = plain.read(envelope)
     if found is None or found.issued_at != now // 1000:
@@ -235,7 +266,7 @@ def _issued(envelope: bytes, body: bytes, now: int) -> tuple[bytes, int, int | N
             return None
     elif body[0] != count + 1 or not _has_runtime(body, begin, rest):
         return None
-    return found.task_digest, found.not_after, found.grant_ttl
+    return found.task_digest, found.not_after, found.grant_ttl, found.has_basis
 
 
 def _has_runtime(body: bytes, begin: bytes, rest: bytes) -> bool:

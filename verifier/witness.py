@@ -12,6 +12,7 @@ _OF_MANIFEST = ("schema", "selector", "selector_id", "selector_version")
 class Witness(NamedTuple):
     """The policy evidence of one card: of its basis and of its review manifest.
 
+    `subject` is the id on whose behalf it is.
     `evidence_class` is None without a basis, `fields` 0 without a manifest. `view` says whether the
     manifest names a view and the record bound it. `asserted` pairs names with values that nothing
     in the log shows to be true. Without the envelope nothing of all this is known.
@@ -22,6 +23,7 @@ class Witness(NamedTuple):
     fields: int = 0
     view: str = ""
     asserted: tuple[tuple[str, str], ...] = ()
+    subject: str | None = None
 
 
 def witness(document: dict[str, Any] | None, presented: bytes | None) -> Witness | None:
@@ -47,6 +49,7 @@ def witness(document: dict[str, Any] | None, presented: bytes | None) -> Witness
             *_named("card", document, ("policy_version",)),
             *_named("manifest", manifest or {}, _OF_MANIFEST),
         ),
+        subject=document.get("subject", {}).get("id"),
     )
 
 

@@ -72,6 +72,76 @@ def test_usual_events_are_accepted_by_the_loop(mixed: Any, key: str) -> None:
     assert accepted(mixed.data, Key(mixed.chain, mixed.secret)) == mixed.seq - 1
 
 
+def test_without_the_key_the_loop_accepts_all_but_the_first(mixed: Any) -> None:
+    frames = Frames("log", iter([mixed.data]))
+    replay = Replay(State(Ring()))
+    first = frames.next()
+    assert first is not None
+    replay.take(first)
+    assert fast.advance(frames, replay) is False
+    assert frames.next() is None
+    assert replay.tally.records == mixed.seq
+    assert [(finding.check, finding.seq) for finding in replay.findings] == [("key_missing", 0)]
+
+
+def governed(log: Any, rules: dict[str, Any]) -> None:
+    """Open a log under a profile."""
+    profile = {
+        "format": "cardchain-profile/1",
+        "minimum": "none",
+        "required": [],
+        "grant_ttl": "optional",
+        "self_approval": "allow",
+        "assurance": "label",
+        "fixed_parameters": [],
+        "critical": [],
+        "basis_drift": "review",
+        **rules,
+    }
+    data = log.jcs(profile)
+    log.profile = hashlib.sha256(data).hexdigest()
+    body = {"name": "test", "software": "tests", "profile": bytes.fromhex(log.profile)}
+    log.add("opened", None, body, {"profile": data})
+
+
+def issue_with_basis(log: Any, number: int) -> Any:
+    basis = {
+        "verdict": "ask",
+        "engine": "rules-1",
+        "evidence_class": "none",
+        "profile": log.profile,
+        "rules": [],
+    }
+    subject = {"id": "user:approver-1", "source": "session"}
+    return log.issue(number, approval_basis=basis, subject=subject)
+
+
+@pytest.mark.parametrize(
+    ("rules", "check"),
+    [
+        ({}, None),
+        ({"self_approval": "deny"}, "self_approval"),
+        ({"assurance": "authenticated"}, "assurance"),
+    ],
+)
+def test_a_decision_under_a_profile_is_accepted_where_the_profile_lets_it(
+    new_log: Callable[..., Any], key: str, tmp_path: Path, rules: dict[str, Any], check: str | None
+) -> None:
+    log = new_log()
+    governed(log, rules)
+    for number in range(3):
+        card = issue_with_basis(log, number)
+        other = {"id": "user:approver-2", "assurance": "authenticated"}
+        log.resolve(card, **({"approver": other} if number < 2 else {}))
+    log.issue(9)
+    path = tmp_path / "log.cbor"
+    assert_same(path, log.data, [key])
+    found = [
+        (finding.check, finding.seq) for finding in report_of(path, log.data, [key])[0].findings
+    ]
+    assert found == ([] if check is None else [(check, 6)])
+
+
 def report_of(path: Path, data: bytes, keys: list[str]) -> Any:
     path.write_bytes(data)
     return verify([str(path)], keys, environ={}).logs

@@ -11,7 +11,17 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from verifier.jcs import JsonRefused, canonical, encode, judged, number_text, parse, plain_end
+from verifier.jcs import (
+    JsonRefused,
+    canonical,
+    encode,
+    judged,
+    load,
+    number_text,
+    parse,
+    plain_end,
+    reload,
+)
 
 VECTORS = Path(__file__).resolve().parents[3] / "shared" / "vectors"
 JSON = st.recursive(
@@ -166,3 +176,27 @@ def test_plain_end_stops_at_the_end_of_the_value() -> None:
     assert plain_end(b'xx{"a":[1]},"b"', 2) == 11
     assert plain_end(b'xx{"a": [1]},"b"', 2) is None
     assert plain_end(b'xx{"a":1.5}', 2) is None
+
+
+@given(JSON)
+def test_a_canonical_document_is_read_alike_at_any_speed(value: object) -> None:
+    try:
+        data = encode(parse(json.dumps(value).encode()))
+    except JsonRefused:
+        return
+    assert load(data) == reload(data) == parse(data)
+
+
+@given(JSON, st.integers(0, 99), st.binary(max_size=3))
+def test_a_changed_document_is_read_as_the_judge_reads_it(
+    value: object, place: int, other: bytes
+) -> None:
+    data = json.dumps(value).encode()
+    data = data[:place] + other + data[place + len(other) :]
+    try:
+        expected = parse(data)
+    except JsonRefused:
+        with pytest.raises(JsonRefused):
+            load(data)
+    else:
+        assert repr(load(data)) == repr(expected)

@@ -17,8 +17,9 @@ from ledger.batch import Ask, Batch, Gathering
 from ledger.catchup import CatchUp
 from ledger.chain import Key, seal
 from ledger.codec import ZERO, Event, Record
+from ledger.database import IndexContradicts
 from ledger.errors import StoreFailed
-from ledger.index import Covered, Index, IndexContradicts
+from ledger.index import Covered, Index
 from ledger.keys import KeyRing
 from ledger.profile import Profile
 from ledger.recall import Adoption, Recall
@@ -70,6 +71,8 @@ class Log:
         self.recall = Recall(path, chain, store, state / "head", adopt)
         self._catch_up = CatchUp(store, self.replay, self.recall, clock, progress)
         self._source = Source(path, self.replay, clock, profiles or {})
+        self.answered: Callable[[int], None] = _nobody
+        """Is told how many records are durable, after it is so; it must not wait or raise."""
         self._file = state / "index.sqlite"
         self._index: Index | None = None
         self._window: Index | None = None
@@ -158,6 +161,7 @@ class Log:
             for ask in batch.asks:
                 if ask.error is None:
                     covered = self._ask(ask, tail, covered, renewed=renewed)
+            self.index.flush()  # what is wrong with it shows before anything is written
             batch.begun = True
             tail.write()
             batch.covered = covered
@@ -193,6 +197,7 @@ class Log:
     def _answer_for(self, covered: Covered) -> None:
         self.store.sync(covered.end)
         self.recall.answer_for(covered)
+        self.answered(covered.end.seq)
 
     def found(self, body: Mapping[str, Any], openings: Mapping[str, bytes], key: Key) -> Record:
         """Append the `opened` record to an empty store, under a key made for this chain."""
@@ -237,3 +242,7 @@ class Log:
                 answer = body(View(self._source, self._window, covered))
         self._answer_for(covered)
         return answer
+
+
+def _nobody(count: int) -> None:
+    """Tell nobody."""

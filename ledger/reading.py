@@ -11,7 +11,7 @@ from ledger.envelope import parse
 from ledger.errors import AmbiguousPrefix, BrokenLedger, UnknownCard
 from ledger.log import Log
 from ledger.policy import rule_hashes
-from ledger.projection import Card, State, late, state_at, step_state
+from ledger.projection import Card, State, state_at, step_state
 from ledger.request import prefix
 from ledger.store.contract import Position
 from ledger.view import View
@@ -35,16 +35,14 @@ def status_of(view: View, card_hash: bytes, now: int) -> CardStatus:
 
 def pending(view: View, now: int) -> tuple[CardStatus, ...]:
     """Give the cards that wait for a decision and are in time."""
-    reset = view.views.last_reset()
-    waiting = (card for card in view.views.open_cards() if not late(card, now, reset))
-    return tuple(_status(view, card, now) for card in waiting)
+    return tuple(_status(view, card, now) for card in view.views.open_cards(now))
 
 
 def affected(view: View, rules: frozenset[str], now: int) -> tuple[CardStatus, ...]:
     """Give the open cards and standing grants whose basis cites one of these rules (spec §8.1)."""
     reset = view.views.last_reset()
     standing = sorted(
-        [*view.views.open_cards(), *view.views.granted_cards()], key=lambda card: card.seq
+        [*view.views.open_cards(now), *view.views.granted_cards()], key=lambda card: card.seq
     )
     alive = (State.OPEN, State.APPROVED)
     cards = (card for card in standing if state_at(card, now, reset) in alive)
@@ -63,8 +61,6 @@ def status(view: View, log: Log, now: int) -> Status:
     """Give a ledger at a glance."""
     opened = view.first()
     covered = view.covered
-    reset = view.views.last_reset()
-    waiting = [card for card in view.views.open_cards() if not late(card, now, reset)]
     return Status(
         name=opened.body["name"],
         chain=log.chain,
@@ -73,7 +69,7 @@ def status(view: View, log: Log, now: int) -> Status:
         at=covered.at,
         kid=covered.kid,
         segments=len(log.store.segments()),
-        pending=len(waiting),
+        pending=view.views.count_open(now),
         guarded_from=log.recall.since,
         warnings=tuple(log.recall.warnings),
     )

@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from ledger.codec import decode
+from ledger.database import IndexContradicts
 from ledger.errors import BrokenLedger, Copied, Malformed, RolledBack
 from ledger.head import Head, HeadFile
-from ledger.index import Covered, Index, IndexContradicts
+from ledger.index import Covered, Index
 from ledger.replay import Replay
 from ledger.store.contract import Position, Store
 

@@ -8,8 +8,9 @@ from typing import Any
 
 from ledger.chain import Key, authentic, rekey_proof, seal
 from ledger.codec import ZERO, Event, Record, decode
+from ledger.database import IndexContradicts
 from ledger.errors import BrokenLedger, KeyMissing, Malformed
-from ledger.index import Covered, Index, IndexContradicts
+from ledger.index import Covered, Index
 from ledger.keys import KeyRing
 from ledger.projection import fold
 from ledger.store.contract import Position, Store, Stored, Tail

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ledger.codec import Record
+from ledger.database import IndexContradicts
 from ledger.errors import StoreFailed
-from ledger.index import Covered, Index, IndexContradicts
+from ledger.index import Covered, Index
 from ledger.profile import Profile
 from ledger.profile import parse as parse_profile
 from ledger.projection import STATES_AFTER, Card

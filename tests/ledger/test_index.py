@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from ledger.codec import Record
+from ledger.database import IndexContradicts
 from ledger.errors import StoreFailed
-from ledger.index import Index, IndexContradicts
+from ledger.index import Index
 from ledger.projection import Card, Flood, State
 from ledger.store.contract import Position, Stored
 
@@ -98,7 +99,20 @@ def test_open_cards_are_given_in_the_order_of_issue(index: Index) -> None:
         index.put_card(card(3))
         index.put_card(card(1))
         index.put_card(card(2, State.REJECTED))
-    assert index.open_cards() == [card(1), card(3)]
+    assert index.open_cards(99_999) == [card(1), card(3)]
+    assert index.count_open(99_999) == 2
+
+
+def test_open_cards_are_those_in_time_and_not_before_a_reset(index: Index) -> None:
+    """A card is late from its second on, and all before a `clock_reset` are (spec §5)."""
+    with index.transaction():
+        index.put_card(card(0))
+        index.put_card(card(2))
+        index.put_reset(1)
+    assert index.open_cards(99_999) == [card(2)]
+    assert index.count_open(99_999) == 1
+    assert index.open_cards(100_000) == []
+    assert index.count_open(100_000) == 0
 
 
 def test_counts_and_kids_are_kept(index: Index) -> None:

@@ -6,20 +6,23 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from verifier import checks, notes
 from verifier.cards import JUDGED
 from verifier.checks import Check
 from verifier.checks.completeness import End
 from verifier.checks.refusals import count_key, shows_reason
+from verifier.coverage import Coverage
 from verifier.evidence import Evidence
+from verifier.findings import finding
+from verifier.proof import PROVEN
 from verifier.report import Finding, Verdict
 from verifier.shape import BODIES, Problem
 from verifier.state import Absent, State, bound_bits
 from verifier.tally import Run, Tally
 
 MAX_FINDINGS = 1000
-MAX_TEXT = 1000  # code points of what a finding quotes
 # spec §10.3, rule 6; what is wrong in an envelope is wrong in all records of its card
 SILENCED_GROUPS = (
     "lifecycle",
@@ -35,36 +38,6 @@ HISTORY_GROUPS = ("lifecycle", "policy evidence", "refusals true", "key lifecycl
 # after these the bytes that follow may be the rest of the record
 CUT_CHECKS = ("framing", "shape", "tag")
 
-# what the fused loop tests itself before it asks the rest of the table about a record
-PROVEN = frozenset(
-    {
-        "segment_name",
-        "framing",
-        "torn_tail",
-        "limits",
-        "deterministic",
-        "shape",
-        "version",
-        "chain",
-        "sequence",
-        "link",
-        "kid",
-        "key_missing",
-        "tag",
-        "rekey",
-        "pin",
-        "time",
-        "card_hash",
-        "opening_digest",
-        "envelope_canonical",
-        "envelope_schema",
-        "args_digest",
-        "effect_key",
-        "issued_body",
-        "unreadable",
-    }
-)
-
 
 class TooManyFindings(Exception):
     """The log has more findings than a report can use; reading on would tell nothing new."""
@@ -73,9 +46,20 @@ class TooManyFindings(Exception):
 class Replay:
     """One log under replay: its state, its findings, its counts."""
 
-    def __init__(self, state: State, head: bytes | None = None, keep_digests: bool = False) -> None:
+    def __init__(
+        self,
+        state: State,
+        head: bytes | None = None,
+        keep_digests: bool = False,
+        coverage: Coverage | None = None,
+    ) -> None:
         """Start before the first record; `head` is a chain digest to look out for."""
         self.state = state
+        self.coverage = coverage
+        for size in () if coverage is None else coverage.sizes:
+            state.pins[size] = []
+        # keys that are missing as far as it is known: a checkpoint may cover their records
+        self._missing: list[tuple[int, int, Finding]] = []
         self.tally = Tally()
         self.findings: list[Finding] = []
         self.failed: Counter[str] = Counter()
@@ -157,6 +141,7 @@ class Replay:
             self.head_at = run.first_seq + run.digests.index(self.head)
         if self.digests is not None:
             self.digests.update(enumerate(run.digests, run.first_seq))
+        self._cover(run.first_seq, run.digests)
 
     def passes(self, record: Evidence) -> bool:
         """Say whether a record that the fused loop proved passes the rest of the table."""
@@ -200,25 +185,47 @@ class Replay:
             return False
         if check.id not in REPORTED_ONCE:
             return True
-        name = hash((check.id, problem))
+        name = _name(check.id, problem[0])
         known = name in self.state.names
         self.state.names.add(name)
         return not known
 
-    def report(self, check: Check, problem: Problem, record: Evidence | Absent | None) -> None:
-        """Add a finding of a check; raises TooManyFindings.
+    def report(
+        self, check: Check, problem: Problem, record: Evidence | Absent | None, file: str = ""
+    ) -> None:
+        """Add a finding of a check, of a record or of a file beside them; raises TooManyFindings.
 
         What cannot be verified is listed up to a limit and never ends the reading: it must not hide
         what is broken after it.
         """
-        self.failed[check.id] += 1
-        self._listed[check.verdict] += 1
-        if self._listed[check.verdict] <= MAX_FINDINGS:
-            self.findings.append(finding(check, problem, record))
+        found = finding(check, problem, record, file)
+        if check.id == "key_missing" and self.coverage is not None:
+            self._missing.append((_name(check.id, problem[0]), len(self.findings), found))
+            return
+        self._add(found, len(self.findings))
         if check.verdict is Verdict.BROKEN and record is not None and record.card is not None:
             self.blamed.setdefault(record.card, []).append(check.id)
         if self._listed[Verdict.BROKEN] >= MAX_FINDINGS:
             raise TooManyFindings
+
+    def _add(self, found: Finding, place: int) -> None:
+        self.failed[found.check] += 1
+        self._listed[found.verdict] += 1
+        if self._listed[found.verdict] <= MAX_FINDINGS:
+            self.findings.insert(place, found)
+
+    def _cover(self, first_seq: int, digests: Sequence[bytes]) -> None:
+        """Take records into the tree; those that a signed root covers need no key (spec §16.1)."""
+        if self.coverage is not None and self.coverage.extend(first_seq, digests):
+            self.state.names.difference_update(name for name, _, _ in self._missing)
+            self.state.keyless.clear()
+            self._missing.clear()
+
+    def settle(self) -> None:
+        """Report the keys that are missing for records that no checkpoint covers."""
+        for _, place, found in reversed(self._missing):
+            self._add(found, place)
+        self._missing.clear()
 
     def _touch(self, card: bytes | None) -> None:
         if card is not None:
@@ -238,6 +245,8 @@ class Replay:
     def _disturb(self) -> None:
         """Note that an unsound record may explain what follows (spec §10.3, rule 7)."""
         state = self.state
+        if self.coverage is not None:
+            self.coverage.stop()
         state.disturbed = True
         state.sure_from = len(state.cards.flags)
         state.counts.clear()
@@ -291,6 +300,7 @@ class Replay:
         state.digests.add(seq, record.digest, bound_bits(record.bound))
         if self.digests is not None:
             self.digests[seq] = record.digest
+        self._cover(seq, (record.digest,))
         self.fold_card(record)
         if kind == "redacted":
             self._account(body["seq"], body["openings"])
@@ -379,23 +389,5 @@ class Replay:
                     self.report(check, problem, None)
 
 
-def finding(check: Check, problem: Problem, record: Evidence | Absent | None) -> Finding:
-    """Make the finding of a check about a record, or about a whole log."""
-    kid = record.kid.hex() if isinstance(record, Evidence) else ""
-    return Finding(
-        check=check.id,
-        verdict=check.verdict,
-        file="" if record is None else record.file,
-        offset=None if record is None or record.offset < 0 else record.offset,
-        line=None,
-        seq=None if record is None else record.seq,
-        expected=_cut(problem[0]),
-        found=_cut(problem[1]),
-        cause=check.cause,
-        next_command=check.next_command.replace("{kid}", kid or "KID"),
-    )
-
-
-def _cut(text: str) -> str:
-    """Give a text, or its beginning where it is so long that a report could exhaust memory."""
-    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]}… ({len(text)} characters)"
+def _name(check: str, expected: str) -> int:
+    return hash((check, expected))

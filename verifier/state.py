@@ -124,6 +124,7 @@ class State:
         self.kids: dict[bytes, None] = {}  # every kid that was in force, in order
         self.keyless: set[bytes] = set()  # kids of which it is said that their secret is missing
         self.at: int | None = None  # None: go on from the time that is found
+        # by seq; a record is looked at by itself where there is none in the list too
         self.pins: dict[int, list[Pin]] = {}
         self.cards = Cards()
         self.governance = Governance(profiles)

@@ -136,7 +136,7 @@ def _why_not_checked(check: Check, replay: Replay, reading: Reading) -> str:
         return "not a directory"
     if name == "tag" and replay.failed["key_missing"]:
         return "a key is missing"
-    if name == "pin" and not replay.state.pins:
+    if name == "pin" and not any(replay.state.pins.values()):
         return "no key file pins a record"
     if name in _OF_ENVELOPES and not tally.envelopes:
         return "no envelope"
@@ -184,8 +184,8 @@ def _pin_warnings(replay: Replay) -> list[str]:
         return []
     return [
         f"a key file pins the record at seq {seq}, and the log ends before it, at seq {last}"
-        for seq in sorted(replay.state.pins)
-        if seq > last
+        for seq, pins in sorted(replay.state.pins.items())
+        if pins and seq > last
     ]
 
 

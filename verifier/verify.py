@@ -9,11 +9,12 @@ from verifier import checks, keys, source
 from verifier.checks.completeness import Expectation
 from verifier.evidence import Evidence
 from verifier.fast import advance
+from verifier.findings import finding
 from verifier.framing import Frames, Lost
 from verifier.governance import Library, load_profiles
 from verifier.header import header, now
 from verifier.histories import Collector
-from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings, finding
+from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings
 from verifier.report import Finding, LogReport, Outcome, Report
 from verifier.spec import EVIDENCE_CLASSES
 from verifier.state import State

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from verifier import checks
-from verifier.replay import PROVEN
+from verifier.proof import PROVEN
 from verifier.report import Verdict
 from verifier.shape import BODIES
 

@@ -36,7 +36,7 @@ def parse(data: bytes) -> Any:
     if source.startswith("\ufeff"):
         raise JsonRefused("", "a byte order mark")
     parser = _Parser(source)
-    value = parser.value(parser.blank(0), "", 0)
+    value = parser.value(parser.blank(0), None, 0)
     end = parser.blank(parser.end)
     if end != len(source):
         raise JsonRefused("", f"data after the value at character {end}")
@@ -60,6 +60,19 @@ _ESCAPES = {
 _WORDS = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 
 
+Place = tuple[Any, str | int] | None
+"""Where a value stands: the place of what holds it, and its name or number there."""
+
+
+def _pointer(place: Place) -> str:
+    """Write a place as a JSON pointer, which only a refusal needs."""
+    parts: list[str] = []
+    while place is not None:
+        place, token = place
+        parts.append(str(token).replace("~", "~0").replace("/", "~1"))
+    return "".join(f"/{part}" for part in reversed(parts))
+
+
 class _Parser:
     """A recursive reader of one document; `end` is the position after the last value."""
 
@@ -71,24 +84,24 @@ class _Parser:
         match = _BLANK.match(self.source, pos)
         return match.end() if match else pos
 
-    def value(self, pos: int, pointer: str, depth: int) -> Any:
+    def value(self, pos: int, place: Place, depth: int) -> Any:
         first = self.source[pos : pos + 1]
         if first == '"':
-            return self.string(pos + 1, pointer)
+            return self.string(pos + 1, place)
         if first in ("{", "["):
             if depth == MAX_DEPTH:
-                raise JsonRefused(pointer, f"nesting deeper than {MAX_DEPTH}")
+                raise JsonRefused(_pointer(place), f"nesting deeper than {MAX_DEPTH}")
             if first == "{":
-                return self.object(pos + 1, pointer, depth + 1)
-            return self.array(pos + 1, pointer, depth + 1)
+                return self.object(pos + 1, place, depth + 1)
+            return self.array(pos + 1, place, depth + 1)
         if first in _WORDS and first:
             word, value = _WORDS[first]
             if self.source.startswith(word, pos):
                 self.end = pos + len(word)
                 return value
-        return self.number(pos, pointer)
+        return self.number(pos, place)
 
-    def object(self, pos: int, pointer: str, depth: int) -> dict[str, Any]:
+    def object(self, pos: int, place: Place, depth: int) -> dict[str, Any]:
         members: dict[str, Any] = {}
         pos = self.blank(pos)
         if self.source.startswith("}", pos):
@@ -96,41 +109,41 @@ class _Parser:
             return members
         while True:
             if not self.source.startswith('"', pos):
-                raise JsonRefused(pointer, f"a member without a name at character {pos}")
-            name = self.string(pos + 1, pointer)
-            inner = f"{pointer}/{name.replace('~', '~0').replace('/', '~1')}"
+                raise JsonRefused(_pointer(place), f"a member without a name at character {pos}")
+            name = self.string(pos + 1, place)
+            inner = (place, name)
             if name in members:
-                raise JsonRefused(inner, "a repeated name")
+                raise JsonRefused(_pointer(inner), "a repeated name")
             pos = self.blank(self.end)
             if not self.source.startswith(":", pos):
-                raise JsonRefused(inner, f"no colon at character {pos}")
+                raise JsonRefused(_pointer(inner), f"no colon at character {pos}")
             members[name] = self.value(self.blank(pos + 1), inner, depth)
             pos = self.blank(self.end)
             if self.source.startswith("}", pos):
                 self.end = pos + 1
                 return members
-            pos = self.comma(pos, pointer)
+            pos = self.comma(pos, place)
 
-    def array(self, pos: int, pointer: str, depth: int) -> list[Any]:
+    def array(self, pos: int, place: Place, depth: int) -> list[Any]:
         items: list[Any] = []
         pos = self.blank(pos)
         if self.source.startswith("]", pos):
             self.end = pos + 1
             return items
         while True:
-            items.append(self.value(pos, f"{pointer}/{len(items)}", depth))
+            items.append(self.value(pos, (place, len(items)), depth))
             pos = self.blank(self.end)
             if self.source.startswith("]", pos):
                 self.end = pos + 1
                 return items
-            pos = self.comma(pos, pointer)
+            pos = self.comma(pos, place)
 
-    def comma(self, pos: int, pointer: str) -> int:
+    def comma(self, pos: int, place: Place) -> int:
         if not self.source.startswith(",", pos):
-            raise JsonRefused(pointer, f"no comma and no end at character {pos}")
+            raise JsonRefused(_pointer(place), f"no comma and no end at character {pos}")
         return self.blank(pos + 1)
 
-    def string(self, pos: int, pointer: str) -> str:
+    def string(self, pos: int, place: Place) -> str:
         parts = []
         while True:
             match = _PLAIN.match(self.source, pos)
@@ -141,54 +154,56 @@ class _Parser:
                 self.end = end + 1
                 return "".join(parts)
             if mark != "\\":
-                raise JsonRefused(pointer, f"a string with a bare control or no end at {end}")
-            character, pos = self.escape(end + 1, pointer)
+                raise JsonRefused(
+                    _pointer(place), f"a string with a bare control or no end at {end}"
+                )
+            character, pos = self.escape(end + 1, place)
             parts.append(character)
 
-    def escape(self, pos: int, pointer: str) -> tuple[str, int]:
+    def escape(self, pos: int, place: Place) -> tuple[str, int]:
         letter = self.source[pos : pos + 1]
         if letter in _ESCAPES and letter:
             return _ESCAPES[letter], pos + 1
-        code, pos = self.unit(pos, pointer)
+        code, pos = self.unit(pos, place)
         if 0xDC00 <= code <= 0xDFFF:
-            raise JsonRefused(pointer, "an unpaired surrogate")
+            raise JsonRefused(_pointer(place), "an unpaired surrogate")
         if 0xD800 <= code <= 0xDBFF:
             if not self.source.startswith("\\u", pos):
-                raise JsonRefused(pointer, "an unpaired surrogate")
-            low, pos = self.unit(pos + 1, pointer)
+                raise JsonRefused(_pointer(place), "an unpaired surrogate")
+            low, pos = self.unit(pos + 1, place)
             if not 0xDC00 <= low <= 0xDFFF:
-                raise JsonRefused(pointer, "an unpaired surrogate")
+                raise JsonRefused(_pointer(place), "an unpaired surrogate")
             code = 0x10000 + (code - 0xD800 << 10) + (low - 0xDC00)
         return chr(code), pos
 
-    def unit(self, pos: int, pointer: str) -> tuple[int, int]:
+    def unit(self, pos: int, place: Place) -> tuple[int, int]:
         match = _HEX4.match(self.source, pos + 1)
         if not self.source.startswith("u", pos) or match is None:
-            raise JsonRefused(pointer, f"an unknown escape at character {pos}")
+            raise JsonRefused(_pointer(place), f"an unknown escape at character {pos}")
         return int(match.group(), 16), match.end()
 
-    def number(self, pos: int, pointer: str) -> int | float:
+    def number(self, pos: int, place: Place) -> int | float:
         match = _NUMBER.match(self.source, pos)
         if match is None:
-            raise JsonRefused(pointer, f"no JSON value at character {pos}")
+            raise JsonRefused(_pointer(place), f"no JSON value at character {pos}")
         self.end = match.end()
-        return _number(match.group(), match.group(1) or match.group(2), pointer)
+        return _number(match.group(), match.group(1) or match.group(2), place)
 
 
-def _number(spelling: str, is_float: str | None, pointer: str) -> int | float:
+def _number(spelling: str, is_float: str | None, place: Place) -> int | float:
     if is_float is None:
         # a spelling of more digits is out of range, and int() of a long one would be slow
         value: int | float = int(spelling) if len(spelling) <= 17 else MAX_INTEGER + 1
     else:
         value = float(spelling)
         if value in (float("inf"), float("-inf")):
-            raise JsonRefused(pointer, "a number that overflows")
+            raise JsonRefused(_pointer(place), "a number that overflows")
         if value.is_integer() and abs(value) < 1e21:
             value = int(value) if value or not spelling.startswith("-") else value
     if value == 0 and spelling.startswith("-"):
-        raise JsonRefused(pointer, "negative zero")
+        raise JsonRefused(_pointer(place), "negative zero")
     if isinstance(value, int) and not -MAX_INTEGER <= value <= MAX_INTEGER:
-        raise JsonRefused(pointer, "an integer beyond 2^53 - 1")
+        raise JsonRefused(_pointer(place), "an integer beyond 2^53 - 1")
     return value
 
 

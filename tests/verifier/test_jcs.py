@@ -4,6 +4,7 @@ import json
 import math
 import os
 import struct
+import time
 from pathlib import Path
 
 import pytest
@@ -200,3 +201,20 @@ def test_a_changed_document_is_read_as_the_judge_reads_it(
             load(data)
     else:
         assert repr(load(data)) == repr(expected)
+
+
+def test_a_long_name_above_many_values_costs_no_more_than_its_length() -> None:
+    def seconds(name: bytes) -> float:
+        data = b'{"' + name + b'":[' + b",".join([b'{"a":1}'] * 20_000) + b"]}"
+        start = time.process_time()
+        parse(data)
+        return time.process_time() - start
+
+    ratio = min(seconds(b"k" * 800_000) / seconds(b"k") for _ in range(3))
+    assert ratio < 3
+
+
+def test_a_place_is_named_with_its_escapes() -> None:
+    with pytest.raises(JsonRefused) as caught:
+        parse(b'{"a/b":[0,{"c~d":-0}]}')
+    assert caught.value.pointer == "/a~1b/1/c~0d"

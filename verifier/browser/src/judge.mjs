@@ -1,0 +1,305 @@
+/* Replays one log: runs the table of checks over its records, by the rules of spec §10.3. */
+
+import { hex } from "./bytes.mjs";
+import { CARD_CHECKS, isReadable } from "./checks_card.mjs";
+import { POLICY_CHECKS, evidenceCard } from "./checks_policy.mjs";
+import { BELONGS, RECORD_CHECKS } from "./checks_record.mjs";
+import { REFUSAL_CHECKS, countKey, isAsserted } from "./checks_refusal.mjs";
+import { PLACE_CHECKS, hasUnnamed, missingOpenings, remember } from "./openings.mjs";
+import { Sequence } from "./place.mjs";
+import { combined, profileOf } from "./profile.mjs";
+import { State, UNKNOWN } from "./state.mjs";
+import { CHECKS, ORDER, UNSOUND_GROUPS } from "./table.mjs";
+import { Tally } from "./tally.mjs";
+
+const FUNCTIONS = {
+  ...RECORD_CHECKS, ...CARD_CHECKS, ...POLICY_CHECKS, ...REFUSAL_CHECKS, ...PLACE_CHECKS,
+};
+const RUNNING = CHECKS.filter((check) => check.id in FUNCTIONS).map((check) => ({
+  ...check, run: FUNCTIONS[check.id],
+}));
+const NOT_WHERE_TOUCHED = ["lifecycle", "policy evidence", "refusals true"];
+const NOT_WHERE_BELONGING = [...NOT_WHERE_TOUCHED, "manifest", "key lifecycle", "time"];
+const OF_BYTES = ["segment_name", "limits", "deterministic", "shape", "version"];
+const OF_ANY_VERSION = ["limits", "deterministic", "shape", "version", "key_missing", "tag"];
+const TAKES_IN_BYTES = ["framing", "shape", "tag"];
+
+export class Log {
+  /** `ring`: kid to key of this chain; `files`: digest to profile bytes; `floor`: a class index. */
+  constructor({ chain, ring, pins, profiles, floor }) {
+    Object.assign(this, { chain, ring, pins, floor, files: profiles });
+    this.state = new State();
+    this.sequence = new Sequence();
+    this.tally = new Tally();
+    this.findings = [];
+    this.kids = new Set();
+    this.missingKids = new Set();
+    this.missingProfiles = new Set();
+    this.wrongEnvelopes = new Set();
+    this.records = new Map(); // seq to {digest, bound}
+    this.absent = []; // openings that are absent, with the epoch and place of their record
+    this.redactions = new Set();
+    this.first = null;
+    this.lastDigest = null;
+    this.head = null;
+    this.lastCheck = null;
+    this.afterUnsound = false;
+    this.inForeignRun = false;
+    this.kid = null;
+    this.at = null;
+  }
+
+  /** Bytes that are no record: one finding, or part of that of the record before. */
+  takeStretch(stretch, file) {
+    const belongs = TAKES_IN_BYTES.includes(this.lastCheck);
+    if (!belongs) this.report(stretch.check, { ...stretch, file, seq: null, expected: "a record" });
+    this.lastCheck = belongs ? this.lastCheck : stretch.check;
+    this.sequence.afterBytes = true;
+    this.lastDigest = null;
+    this.lose();
+  }
+
+  /** A segment without a byte: allowed as the last one, under the number of the next seq. */
+  takeEmptySegment(file, isLast) {
+    const next = this.sequence.next ?? 0;
+    if (isLast && file.number === next) return;
+    const expected = isLast ? `the number ${next}` : "a record";
+    this.report("segment_name", { file, offset: null, seq: null, expected, found: "no byte" });
+    this.sequence.afterBytes = true;
+    this.lastDigest = null;
+    this.lose();
+  }
+
+  lose() {
+    if (hasUnnamed(this)) this.tally.lostOpenings = true;
+    this.state.lose();
+    this.afterUnsound = true;
+  }
+
+  /** Judges one record that was read and digested, and folds it into the state if it is sound. */
+  take(record, file) {
+    record.file = file;
+    record.isFirst = this.first === null;
+    if (record.isFirst) this.begin(record);
+    this.place(record);
+    const isJudged = this.state.issued(record.card)?.epoch === this.state.epoch;
+    const outcome = this.check(record);
+    this.tally.take(record, outcome.failed !== null, isJudged && outcome.failed === null);
+    this.leave(record, outcome);
+  }
+
+  begin(record) {
+    this.first = record;
+    if (record.seq !== null && record.seq !== 0) this.lose();
+  }
+
+  /** Gives the record its place in the sequence, before any check. */
+  place(record) {
+    const isOurs = record.chain === this.chain && record.shapeFault === null;
+    if (record.isFirst) {
+      record.placed = null;
+      this.sequence.begin(record.seq ?? 0);
+      return;
+    }
+    if (!isOurs) this.sequence.skip();
+    record.placed = isOurs ? this.sequence.place(record.seq) : null;
+  }
+
+  /** Runs the table until a check fails; gives {failed, belongs}. */
+  check(record) {
+    const skipped = record.placed === BELONGS ? NOT_WHERE_BELONGING : [];
+    let belongs = record.placed === BELONGS;
+    let version = null;
+    for (const check of RUNNING) {
+      if (!appliesTo(check, record) || skipped.includes(check.group)) continue;
+      const found = check.run(this, record);
+      if (found === undefined || found === null) continue;
+      if (found === BELONGS) {
+        belongs = true;
+        if (check.id !== "sequence") return { failed: null, belongs };
+      } else if (check.id === "version") version = found;
+      else {
+        this.reportRecord(check.id, record, found);
+        if (!check.cannot) return { failed: check, belongs };
+      }
+    }
+    if (version !== null) this.reportRecord("version", record, version);
+    return { failed: null, belongs };
+  }
+
+  leave(record, { failed, belongs }) {
+    const isUnsound = record.isOtherVersion || (failed !== null &&
+      (UNSOUND_GROUPS.includes(failed.group) || failed.id === "opening_digest"));
+    this.inForeignRun = failed?.id === "chain" || (belongs && record.chain !== this.chain);
+    if (failed !== null || belongs) this.touch(record);
+    if (isUnsound || belongs) {
+      this.seeStep(record, false);
+      this.lose();
+    } else this.keep(record);
+    remember(this, record, isUnsound || belongs);
+    this.lastCheck = failed?.id ?? null;
+    this.lastDigest = record.digest;
+    this.head = record.digest;
+    this.follow(record);
+    this.afterUnsound = isUnsound || belongs;
+  }
+
+  keep(record) {
+    this.tally.takeSound(record, record.kind === "refused" && isAsserted(this, record));
+    const judged = evidenceCard(this, record);
+    this.kids.add(record.kid);
+    if (record.kind === "rekeyed") this.kids.add(hex(record.body.get("kid")));
+    this.seeStep(record, true);
+    this.state.fold(record);
+    if (record.card !== null && record.kind !== "refused") {
+      const card = this.state.card(record.card);
+      if (record.kind === "issued" && record.envelope === null) card.issuedBody = record;
+      if (record.kind === "issued" && isInForce(card.chainProfile)) this.tally.governed += 1;
+      if (record.envelope !== null) this.show(card, record);
+      if (judged !== null) card.isJudged = true;
+    } else if (record.card !== null && record.envelope !== null) {
+      this.showRefused(record, judged);
+    }
+    if (record.kind === "refused") this.keepRefusal(record);
+  }
+
+  /**
+   * Notes the step of a record. After an unsound record it is certain that a step begins only
+   * where an issued record says that no card was before (spec §10.3, rule 7).
+   */
+  seeStep(record, isSound) {
+    const task = record.task ?? record.envelope?.task;
+    if (!task || this.state.steps.has(task)) return;
+    const begins = record.kind === "issued" && isSound && record.supersedes === null &&
+      !(isReadable(record.envelope) && record.envelope.value.has("prior_attempt"));
+    const step = this.state.step(task);
+    if (this.state.epoch > 0 && !begins) step.epoch = -1;
+  }
+
+  show(card, record) {
+    if (card.envelope === null && isReadable(record.envelope)) {
+      this.tally.takeEvidence(record.envelope.value);
+    }
+    card.envelope ??= record.envelope;
+    card.issuedBody = null;
+  }
+
+  showRefused(record, judged) {
+    if (record.body.get("gate") === "issue") return;
+    this.show(this.state.card(record.card), record);
+    if (judged !== null) this.state.card(record.card).isJudged = true;
+  }
+
+  keepRefusal(record) {
+    const count = { value: record.body.get("count"), epoch: this.state.epoch };
+    this.state.counts.set(countKey(record), count);
+  }
+
+  touch(record) {
+    if (record.card === undefined || record.card === null) return;
+    this.state.card(record.card).isTouched = true;
+  }
+
+  /** What the next record is held against (spec §4.2, §5). */
+  follow(record) {
+    if (record.deterministicFault || record.at === undefined) {
+      if (this.kid === null) this.kid = record.kid;
+      return;
+    }
+    this.at = record.at;
+    this.kid = record.kid;
+    if (record.kind === "rekeyed") this.kid = hex(record.body.get("kid"));
+  }
+
+  /** After the last record: openings that nothing accounts for (spec §3.4). */
+  finish() {
+    for (const absent of missingOpenings(this)) {
+      this.reportRecord("opening_missing", absent.record, {
+        expected: `the opening ${absent.name}, or a redacted event that names it`, found: "none",
+      });
+    }
+    this.findings.sort(
+      (one, other) =>
+        one.fileIndex - other.fileIndex || one.offset - other.offset ||
+        ORDER.get(one.check) - ORDER.get(other.check),
+    );
+  }
+
+  reportRecord(check, record, { expected, found }) {
+    this.report(check, {
+      file: record.file, offset: record.offset, seq: record.seq, expected, found,
+    });
+  }
+
+  report(check, { file, offset, seq, expected, found }) {
+    this.findings.push({
+      check, file: file.name, fileIndex: file.index, offset, seq, expected, found,
+    });
+  }
+
+  /** The card of a record; for an issued one as it will be after it. */
+  cardOf(record) {
+    const card = this.state.cards.get(record.card);
+    if (record.kind === "issued" && !card?.isIssued) {
+      const before = card ?? this.state.card(record.card);
+      return { ...before, chainProfile: this.state.chainProfile, envelope: record.envelope };
+    }
+    return card ?? this.state.card(record.card);
+  }
+
+  /** The rules that a card was issued under (spec §8.5). */
+  rulesOf(card) {
+    const basis = card.envelope?.fault === null && !card.envelope.isOtherFormat
+      ? card.envelope.value.get("approval_basis") : undefined;
+    return this.rules(card.chainProfile, basis?.get("profile") ?? null);
+  }
+
+  /** The rules of what a refused issue would have issued, or of the card of another refusal. */
+  refusalRules(record) {
+    if (record.kind !== "refused") return null;
+    const isReadable = record.envelope !== null && record.envelope.fault === null &&
+      !record.envelope.isOtherFormat;
+    if (record.body.get("gate") === "issue") {
+      const basis = isReadable ? record.envelope.value.get("approval_basis") : undefined;
+      return this.rules(this.state.chainProfile, basis?.get("profile") ?? null);
+    }
+    const card = this.state.issued(record.card);
+    return card === null ? null : this.rulesOf(card);
+  }
+
+  rules(chainProfile, cardProfile) {
+    const wanted = [chainProfile, cardProfile].filter((one) => one !== null && one !== UNKNOWN);
+    const found = [...new Set(wanted)].map((digest) => [digest, this.profile(digest)]);
+    const known = found.filter(([, one]) => one?.rules).map(([, one]) => one.rules);
+    const missing = found.filter(([, one]) => one === null).map(([digest]) => digest);
+    return {
+      ...combined(known), missing, any: wanted.length > 0,
+      mustReview: known.some((rules) => !rules.mayDrift),
+      isKnown: chainProfile !== UNKNOWN && known.length === found.length,
+    };
+  }
+
+  profile(digest) {
+    const { profiles } = this.state;
+    if (!profiles.has(digest) && this.files.has(digest)) {
+      profiles.set(digest, profileOf(this.files.get(digest)));
+    }
+    return profiles.get(digest) ?? null;
+  }
+
+  profileFrom(digest, bytes) {
+    this.state.profiles.set(digest, profileOf(bytes));
+    return this.state.profiles.get(digest);
+  }
+}
+
+function isInForce(profile) {
+  return profile !== null && profile !== UNKNOWN;
+}
+
+/** Whether a check is made on a record whose bytes may be unreadable or of another version. */
+function appliesTo(check, record) {
+  if (record.isOtherVersion) return OF_ANY_VERSION.includes(check.id);
+  if (record.kind === undefined) return OF_BYTES.includes(check.id);
+  return true;
+}

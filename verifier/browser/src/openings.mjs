@@ -1,0 +1,62 @@
+/* Openings accounted for (spec §3.4, §6.3), and what recovered says of the record before. */
+
+import { hex } from "./bytes.mjs";
+
+export const PLACE_CHECKS = {
+  recovered: (log, record) => {
+    if (record.kind !== "recovered" || log.afterUnsound) return undefined;
+    const after = record.body.get("after_seq");
+    if (after === record.seq - 1) return null;
+    return { expected: `after_seq ${record.seq - 1}`, found: String(after) };
+  },
+  redacted: (log, record) => {
+    if (record.kind !== "redacted") return undefined;
+    const { body } = record;
+    const named = body.get("seq");
+    const target = log.records.get(named);
+    if (named >= record.seq) return { expected: "an earlier record", found: `seq ${named}` };
+    if (target === undefined) return undefined;
+    if (target.digest !== hex(body.get("target"))) {
+      return { expected: `target ${target.digest}`, found: hex(body.get("target")) };
+    }
+    const names = body.get("openings");
+    if (new Set(names).size !== names.length) return { expected: "each opening once", found: "one twice" };
+    const unbound = names.some((name) => !target.bound.includes(name));
+    return unbound ? { expected: "openings that the record binds", found: "another" } : null;
+  },
+};
+
+/** Keeps of a record what later ones may name, and which of its openings are absent. */
+export function remember(log, record, isUnsound) {
+  if (record.kind === undefined || record.chain !== log.chain) return;
+  if (!log.records.has(record.seq)) {
+    log.records.set(record.seq, { digest: record.digest, bound: [...record.bound.keys()] });
+  }
+  if (isUnsound) return;
+  for (const name of record.bound.keys()) {
+    if (record.openings.has(name)) continue;
+    log.absent.push({ name, epoch: log.state.epoch, record });
+  }
+  if (record.kind === "redacted") {
+    for (const name of record.body.get("openings")) log.redactions.add(`${record.body.get("seq")} ${name}`);
+  }
+}
+
+/** Whether an opening is absent that nothing has named yet. */
+export function hasUnnamed(log) {
+  return log.absent.some(
+    ({ name, epoch, record }) =>
+      epoch === log.state.epoch && !log.redactions.has(`${record.seq} ${name}`),
+  );
+}
+
+/** The absent openings that no redacted event names, and that no unsound record may explain. */
+export function missingOpenings(log) {
+  const seen = new Set();
+  return log.absent.filter(({ name, epoch, record }) => {
+    if (log.redactions.has(`${record.seq} ${name}`) || epoch !== log.state.epoch) return false;
+    const isSecond = seen.has(record.seq);
+    seen.add(record.seq);
+    return !isSecond;
+  });
+}

@@ -1,0 +1,132 @@
+/* What was found in one log, as plain values that can be sent from a worker (spec §10.2 to §10.4). */
+
+import { notProven, whyNotChecked } from "./not_checked.mjs";
+import { CHECKS } from "./table.mjs";
+
+const SEVERITY = ["VERIFIED", "CANNOT VERIFY", "BROKEN"];
+const CANNOT = new Set(CHECKS.filter((check) => check.cannot).map((check) => check.id));
+
+/** The worst of several verdicts; without one nothing is verified (spec §10.2). */
+export function worst(verdicts) {
+  if (verdicts.length === 0) return "CANNOT VERIFY";
+  return SEVERITY[Math.max(...verdicts.map((verdict) => SEVERITY.indexOf(verdict)))];
+}
+
+/** The verdict that a finding asks for. */
+export function verdictOf(finding) {
+  return CANNOT.has(finding.check) ? "CANNOT VERIFY" : "BROKEN";
+}
+
+/**
+ * The report of one input; `before` are the reports of the inputs before it.
+ * Digests and times are hexadecimal and unix milliseconds, findings in the order of the log.
+ */
+export function logReport(input, source, log, options, before) {
+  const others = before.filter((other) => other.chain !== null && other.chain === log.chain);
+  const facts = {
+    ...options, isDirectory: input.entries !== undefined, hasOther: others.length > 0,
+    isUnreadable: source.faults.some((fault) => fault.check === "unreadable"),
+  };
+  const findings = [
+    ...source.faults.map((fault) => ({ offset: null, seq: null, ...fault })),
+    ...log.findings,
+    ...wholeFindings(input.path, log, facts),
+    ...forks(input.path, log, others),
+  ];
+  const { tally } = log;
+  return {
+    path: input.path, findings, rows: CHECKS.map((check) => rowOf(check, findings, log, facts)),
+    verdict: worst(["VERIFIED", ...findings.map(verdictOf)]), chain: log.chain,
+    inputs: source.inputs, warnings: [...options.warnings, ...warningsOf(source, log)],
+    notChecked: notProven(log), kids: [...log.kids], firstSeq: tally.firstSeq,
+    lastSeq: tally.lastSeq, head: log.head, startAt: tally.startAt, endAt: tally.endAt,
+    complete: isComplete(log, facts), counts: countsOf(log), records: log.records, cards: log.state.cards,
+  };
+}
+
+function rowOf(check, findings, log, facts) {
+  const { id, section, claim } = check;
+  const number = findings.filter((finding) => finding.check === id).length;
+  if (number > 0) {
+    const detail = number === 1 ? "1 finding" : `${number} findings`;
+    return { check: id, section, claim, outcome: "FAIL", detail };
+  }
+  const detail = whyNotChecked(check, log, facts);
+  return { check: id, section, claim, outcome: detail ? "NOT CHECKED" : "PASS", detail };
+}
+
+function countsOf({ tally, state }) {
+  return {
+    records: tally.records, kinds: Object.fromEntries(tally.kinds),
+    cards: [...state.cards.values()].filter((card) => card.isIssued).length,
+    envelopes: tally.envelopes, envelopesTotal: tally.envelopesTotal,
+    decisions: tally.decisions, decisionsTotal: tally.decisionsTotal,
+    contained: tally.contained, containedDispatched: tally.badDispatches,
+    asserted: tally.asserted, exceptions: Object.fromEntries(tally.exceptions),
+  };
+}
+
+/** Findings that speak of a whole input (spec §10.2, §10.3 rule 11). */
+function wholeFindings(file, log, { expectHead, expectCount, isUnreadable }) {
+  const found = [];
+  const say = (check, expected, is) =>
+    found.push({ check, file, offset: null, seq: null, expected, found: is });
+  const { tally, records } = log;
+  if (tally.records === 0) {
+    if (log.findings.length === 0 && !isUnreadable) say("empty", "a record", "none");
+    return found;
+  }
+  const begins = log.first.seq;
+  if (begins !== null && begins !== 0 && !records.has(0)) say("left_edge", "seq 0", `seq ${begins}`);
+  if (isUnreadable) return found;
+  const reached = log.sequence.next ?? 0;
+  if (expectHead !== null) {
+    const at = headAt(log, expectHead);
+    const place = expectCount === null ? at : expectCount - 1;
+    if (at === null || at !== place) {
+      say("expected_head", `a record of digest ${expectHead}`, at === null ? "none" : `seq ${at}`);
+    }
+  } else if (expectCount !== null && reached < expectCount) {
+    say("expected_count", `at least ${expectCount} records`, `${reached} records`);
+  }
+  return found;
+}
+
+/** The seq of the record with this chain digest, or null. */
+function headAt(log, digest) {
+  for (const [seq, record] of log.records) if (record.digest === digest) return seq;
+  return null;
+}
+
+/** Whether an expected head or count vouches for the end of the log. */
+function isComplete(log, { expectHead, expectCount }) {
+  const last = log.tally.lastSeq;
+  if (last === null) return false;
+  return (expectHead !== null && headAt(log, expectHead) === last) || expectCount === last + 1;
+}
+
+/** The first seq at which a log and an earlier input of its chain part (spec §10.2). */
+function forks(file, log, others) {
+  for (const other of others) {
+    for (const [seq, { digest }] of log.records) {
+      const there = other.records.get(seq);
+      if (there !== undefined && there.digest !== digest) {
+        const expected = `${there.digest}, as in ${other.path}`;
+        return [{ check: "fork", file, offset: null, seq, expected, found: digest }];
+      }
+    }
+  }
+  return [];
+}
+
+function warningsOf(source, log) {
+  const torn = source.files.filter((file) => file.torn !== undefined);
+  const last = log.tally.lastSeq;
+  const early = last === null ? [] : log.pins.map((pin) => pin.seq).filter((seq) => seq > last);
+  return [
+    ...torn.map(({ name, torn: offset }) =>
+      `${name} ends inside a record at offset ${offset}: a writer may be at work, or was interrupted`),
+    ...early.sort((one, other) => one - other).map((seq) =>
+      `a key file pins the record at seq ${seq}, and the log ends before it, at seq ${last}`),
+  ];
+}

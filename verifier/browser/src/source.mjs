@@ -1,0 +1,124 @@
+/*
+ * Inputs (spec §7): a file, or the segments of a ledger directory in the order of their numbers.
+ * Compressed files are unpacked by DecompressionStream, one gzip member after the other.
+ */
+
+import { joined } from "./bytes.mjs";
+import { sha256 } from "./hash.mjs";
+
+const SEGMENT = /^([0-9]{20})\.cbor(\.gz)?$/;
+const PIECE = 65536;
+
+/**
+ * Reads an input {path, file?, entries?}: a Blob, or a list of {name, file} for a directory,
+ * with names relative to it.
+ * Gives {files, faults, inputs}; a file is {name, bytes, isLast, number?, isTornAllowed, damage}.
+ */
+export async function readInput(input) {
+  const source = { files: [], faults: [], inputs: [] };
+  if (input.entries) await readDirectory(input, source);
+  else await readFile({ name: input.path, blob: input.file }, source);
+  return source;
+}
+
+async function readDirectory({ path, entries }, source) {
+  const inside = entries.filter(({ name }) => name.startsWith("segments/"));
+  if (inside.length === 0) {
+    source.faults.push({ check: "unreadable", file: path, expected: "segments/", found: "none" });
+    return;
+  }
+  const segments = [];
+  for (const { name, file } of inside.sort((one, other) => (one.name < other.name ? -1 : 1))) {
+    const full = `${path}/${name}`;
+    const match = SEGMENT.exec(name.slice("segments/".length));
+    const number = match === null ? null : Number(match[1]);
+    if (match === null || segments.some((one) => one.number === number)) {
+      source.faults.push({
+        check: "segment_name", file: full, expected: "one file for each number",
+        found: match === null ? "another name" : "a second one",
+      });
+    } else segments.push({ name: full, blob: file, number });
+  }
+  segments.sort((one, other) => one.number - other.number);
+  for (const segment of segments) if (!(await readFile(segment, source))) break;
+  const last = source.files.at(-1);
+  if (last) last.isTornAllowed = true;
+}
+
+/** Reads one file; gives false where nothing after it can be read. */
+async function readFile({ name, blob, number }, source) {
+  let stored;
+  try {
+    if (!blob) throw new Error("no such file");
+    stored = new Uint8Array(await blob.arrayBuffer());
+  } catch (error) {
+    source.faults.push({ check: "unreadable", file: name, expected: "a file", found: error.message });
+    return false;
+  }
+  source.inputs.push({ file: name, bytes: stored.length, sha256: await sha256(stored) });
+  const { bytes, damage } = name.endsWith(".gz") ? await unpacked(stored) : { bytes: stored, damage: null };
+  source.files.push({ name, bytes, number, index: source.files.length, damage, isTornAllowed: false });
+  if (damage === null) return true;
+  source.faults.push({ check: "unreadable", file: name, expected: "a gzip file", found: damage });
+  return false;
+}
+
+/** The bytes of all members of a gzip file, as far as they can be read, and what stopped that. */
+export async function unpacked(stored) {
+  const parts = [];
+  let at = 0;
+  do {
+    const member = await unpackedMember(stored, at);
+    parts.push(member.bytes);
+    if (member.damage !== null) return { bytes: joined(...parts), damage: member.damage };
+    at = member.end;
+  } while (at < stored.length);
+  return { bytes: joined(...parts), damage: null };
+}
+
+async function unpackedMember(stored, from) {
+  const whole = await fed(stored, from, PIECE, from);
+  if (whole.failedAt === null) return { bytes: whole.bytes, end: stored.length, damage: null };
+  if (whole.failedAt === stored.length) return { bytes: whole.bytes, damage: "it ends early" };
+  const close = await fed(stored, from, PIECE, whole.failedAt);
+  const end = close.failedAt;
+  if (end === from || end === stored.length) return { bytes: close.bytes, damage: "it is damaged" };
+  const member = await fed(stored.subarray(0, end), from, PIECE, end);
+  if (member.failedAt !== null) return { bytes: close.bytes, damage: "it is damaged" };
+  return { bytes: member.bytes, end, damage: null };
+}
+
+/**
+ * Unpacks `stored` from `from` on, in pieces, and byte by byte from `fine` on.
+ * Gives the bytes and where the piece began that failed: the length where the end came too early,
+ * null where nothing failed.
+ */
+async function fed(stored, from, piece, fine) {
+  const stream = new DecompressionStream("gzip");
+  const writer = stream.writable.getWriter();
+  const reader = stream.readable.getReader();
+  const parts = [];
+  const reading = (async () => {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      parts.push(value);
+    }
+  })().catch(() => undefined);
+  writer.closed.catch(() => undefined);
+  let at = from;
+  let failedAt = null;
+  try {
+    while (at < stored.length) {
+      const size = fine > from && at >= fine ? 1 : piece;
+      await writer.write(stored.subarray(at, Math.min(at + size, stored.length)));
+      at += size;
+    }
+    at = stored.length;
+    await writer.close();
+  } catch {
+    failedAt = at;
+  }
+  await reading;
+  return { bytes: joined(...parts), failedAt };
+}

@@ -51,36 +51,6 @@ PROVEN = frozenset(
     }
 )
 
-# the rows of the table that hold for a record which the fused loop proved
-PROVEN = frozenset(
-    {
-        "segment_name",
-        "framing",
-        "torn_tail",
-        "limits",
-        "deterministic",
-        "shape",
-        "version",
-        "chain",
-        "sequence",
-        "link",
-        "kid",
-        "key_missing",
-        "tag",
-        "rekey",
-        "pin",
-        "time",
-        "card_hash",
-        "opening_digest",
-        "envelope_canonical",
-        "envelope_schema",
-        "args_digest",
-        "effect_key",
-        "issued_body",
-        "unreadable",
-    }
-)
-
 KINDS = {cbor.text(kind): kind for kind in (*CARD_KINDS, "refused")}
 ENVELOPE = b"\xa1\x68envelope\x59"  # no other opening, and one of 256 to 65535 bytes
 DIGEST = b"\x58\x20"

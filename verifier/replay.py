@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from verifier import checks, notes
 from verifier.cards import JUDGED
@@ -16,6 +16,7 @@ from verifier.checks.refusals import count_key, shows_reason
 from verifier.coverage import Coverage
 from verifier.evidence import Evidence
 from verifier.findings import finding
+from verifier.lookout import Lookout
 from verifier.proof import PROVEN
 from verifier.report import Finding, Verdict
 from verifier.shape import BODIES, Problem
@@ -49,12 +50,13 @@ class Replay:
     def __init__(
         self,
         state: State,
-        head: bytes | None = None,
-        keep_digests: bool = False,
+        lookout: Lookout | None = None,
         coverage: Coverage | None = None,
+        skipped: Collection[str] = (),
     ) -> None:
-        """Start before the first record; `head` is a chain digest to look out for."""
+        """Start before the first record; the checks in `skipped` are not made."""
         self.state = state
+        self.lookout = lookout or Lookout()
         self.coverage = coverage
         for size in () if coverage is None else coverage.sizes:
             state.pins[size] = []
@@ -65,13 +67,11 @@ class Replay:
         self.failed: Counter[str] = Counter()
         self.blamed: dict[bytes, list[str]] = {}  # cards with broken rules, and the checks
         self._listed: Counter[Verdict] = Counter()
-        self.head = head
-        self.head_at: int | None = None
         self.begins_at: int | None = None  # seq of the record that the log begins with
-        self.digests: dict[int, bytes] | None = {} if keep_digests else None
         self._chain_before: bytes | None = None  # of the record before, as found
         self._cut = False  # the record before may go on in the bytes that follow it
-        self._rows = [check for check in checks.CHECKS if check.scope == checks.RECORD]
+        self._made = [check for check in checks.CHECKS if check.id not in skipped]
+        self._rows = [check for check in self._made if check.scope == checks.RECORD]
         unproven = [check for check in self._rows if check.id not in PROVEN]
         self._unproven_rows = {
             kind: [check for check in unproven if check.concerns(kind)] for kind in BODIES
@@ -137,10 +137,7 @@ class Replay:
         tally.decisions_ok += run.kinds["resolved"]
         tally.contained += run.contained
         tally.kinds.update({kind: number for kind, number in run.kinds.items() if number})
-        if self.head in run.digests:
-            self.head_at = run.first_seq + run.digests.index(self.head)
-        if self.digests is not None:
-            self.digests.update(enumerate(run.digests, run.first_seq))
+        self.lookout.see(run.first_seq, run.digests)
         self._cover(run.first_seq, run.digests)
 
     def passes(self, record: Evidence) -> bool:
@@ -272,12 +269,13 @@ class Replay:
         elif record.seq is None:
             state.gap_explained = True
         else:
-            self._move_seq(record.seq, record.digest, failed, belongs)
+            self._move_seq(record.seq, belongs)
+            self.lookout.see(record.seq, (record.digest,), sound=not unsound)
         state.link_explained = unsound
         if not unsound and record.seq is not None:
             self._fold(record, record.seq)
 
-    def _move_seq(self, seq: int, digest: bytes, failed: Check | None, belongs: bool) -> None:
+    def _move_seq(self, seq: int, belongs: bool) -> None:
         state = self.state
         expected = state.expected_seq
         if belongs:
@@ -287,8 +285,6 @@ class Replay:
         state.surplus = seq if expected is not None and seq < expected else None
         state.expected_seq = seq + 1 if expected is None else max(expected, seq + 1)
         state.gap_explained = False
-        if self.head is not None and digest == self.head:
-            self.head_at = seq
 
     def _fold(self, record: Evidence, seq: int) -> None:
         """Fold in a sound record."""
@@ -298,8 +294,6 @@ class Replay:
         state.kids.setdefault(state.kid)
         state.at = at
         state.digests.add(seq, record.digest, bound_bits(record.bound))
-        if self.digests is not None:
-            self.digests[seq] = record.digest
         self._cover(seq, (record.digest,))
         self.fold_card(record)
         if kind == "redacted":
@@ -379,7 +373,7 @@ class Replay:
 
     def finish(self, end: End) -> None:
         """Make the checks of the end of a log; raises TooManyFindings."""
-        for check in checks.CHECKS:
+        for check in self._made:
             if check.scope == checks.OPENINGS:
                 for absent in self.state.absent.values():
                     self.report(check, check.function(absent.names), absent)  # type: ignore[arg-type]

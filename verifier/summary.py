@@ -54,7 +54,7 @@ class Reading:
             reached=replay.state.expected_seq or 0,
             unreadable=self.unreadable,
             expectation=self.expectation,
-            head_at=replay.head_at,
+            head_at=replay.lookout.head_at,
         )
 
 
@@ -108,7 +108,7 @@ def _complete(replay: Replay, expectation: Expectation) -> bool:
     last = replay.tally.last_seq
     if last is None:
         return False
-    return replay.head_at == last or expectation.records == last + 1
+    return replay.lookout.head_at == last or expectation.records == last + 1
 
 
 def _row(check: Check, replay: Replay, reading: Reading) -> Row:

@@ -14,6 +14,7 @@ from verifier.framing import Frames, Lost
 from verifier.governance import Library, load_profiles
 from verifier.header import header, now
 from verifier.histories import Collector
+from verifier.lookout import Lookout
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings
 from verifier.report import Finding, LogReport, Outcome, Report
 from verifier.spec import EVIDENCE_CLASSES
@@ -99,7 +100,8 @@ def verify_log(
 
     `policy` holds the profiles at hand and the floor of the auditor.
     """
-    replay = Replay(State(ring, *policy), expectation.head, keep_digests)
+    lookout = Lookout(expectation.head, keep=keep_digests)
+    replay = Replay(State(ring, *policy), lookout)
     reading = Reading(expectation, is_directory=source.is_ledger(path))
     reading.warnings += ring.warnings
     reading.collector = None if wanted is None else Collector(wanted)
@@ -108,7 +110,7 @@ def verify_log(
         replay.finish(reading.end(replay))
     except TooManyFindings:
         reading.not_read.append(f"what follows: reading stopped after {MAX_FINDINGS} findings")
-    return report(path, replay, reading), replay.digests or {}
+    return report(path, replay, reading), lookout.digests or {}
 
 
 def _replay(path: str, replay: Replay, reading: Reading) -> None:

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from verifier.readers.bernstein.envelope import HEX64, envelope_problem, is_number
 from verifier.readers.bernstein.findings import Problem
+from verifier.readers.bernstein.register import EXPIRED, RELEASED, RESOLVED, Card, Register
 from verifier.readers.bernstein.text import shown
 
 PREFIX: Final = "chat.approval_card."
@@ -33,18 +34,6 @@ _ASSERTED: Final = frozenset({"invalid_decision", "before_issue"})
 _OF_AN_OPEN_CARD: Final = frozenset(
     {"invalid_decision", "before_issue", "expired", "cross_worktree", "cross_conversation"}
 )
-
-
-@dataclass(slots=True)
-class Card:
-    """What is remembered of an issued card; `state` is open, resolved, expired or released."""
-
-    seq: int
-    created_at: float
-    not_after: float
-    worktree: str
-    thread: str
-    state: str = "open"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +62,7 @@ class Cards:
 
     def __init__(self) -> None:
         """Start without cards."""
-        self.cards: dict[str, Card] = {}
+        self.cards = Register()
         self.touched: set[str] = set()
         self.damage = -1
         self.notes: Counter[str] = Counter()
@@ -113,18 +102,6 @@ class Cards:
             return None
         return problem
 
-    def accept_issued(self, card_hash: str, card: Card) -> None:
-        """Take in a card whose issued event was proven."""
-        self.cards[card_hash] = card
-        self.envelopes_total += 1
-        self.envelopes_ok += 1
-
-    def accept_resolved(self, card: Card) -> None:
-        """Take in a decision that was proven."""
-        card.state = "resolved"
-        self.decisions_total += 1
-        self.decisions_ok += 1
-
     def _explained(self, card_hash: object) -> bool:
         """Say whether a record that is missing or unsound may explain the history of a card."""
         card = self.cards.get(card_hash) if isinstance(card_hash, str) else None
@@ -152,8 +129,8 @@ class Cards:
         problem = problem or envelope_problem(envelope, card_hash, event.scheme)
         if problem:
             return problem
-        if card_hash in self.cards:
-            first = self.cards[card_hash]
+        first = self.cards.get(card_hash)
+        if first is not None:
             return Problem(
                 "bernstein.issued_once",
                 f"one issued event for {card_hash}, as in record {first.seq}",
@@ -162,12 +139,12 @@ class Cards:
             )
         if envelope["created_at"] > event.at + STEP_BACK:
             self.notes["cards created after the time at which they were issued"] += 1
-        self.cards[card_hash] = Card(
+        self.cards.issue(
+            card_hash,
             event.seq,
             float(envelope["created_at"]),
             float(envelope["not_after"]),
-            details["worktree_id"],
-            details["thread_id"],
+            (details["worktree_id"], details["thread_id"]),
         )
         return None
 
@@ -187,7 +164,7 @@ class Cards:
             return Problem(
                 "bernstein.decided_once", "a decision about an open card", f"it is {card.state}"
             )
-        card.state = "resolved"
+        self.cards.end(card.number, RESOLVED)
         return (
             self._decision(details["decision"], old)
             or self._approver(event)
@@ -251,7 +228,8 @@ class Cards:
         if reason == "expired":
             if event.at < card.not_after - STEP_BACK:
                 return _untrue(reason, f"not_after is {card.not_after!r}, the time {event.at!r}")
-            card.state = "expired" if card.state == "open" else card.state
+            if card.state == "open":
+                self.cards.end(card.number, EXPIRED)
         if reason == "cross_worktree":
             return _other_origin(reason, details, "worktree_id", card.worktree)
         if reason == "cross_conversation":
@@ -270,7 +248,7 @@ class Cards:
                 "the release of a card that was refused as expired",
                 f"it is {card.state}" if card else "it was not issued",
             )
-        card.state = "released"
+        self.cards.end(card.number, RELEASED)
         actor, by = event.record["actor"], details["released_by"]
         if not (_blank(by) and actor in _NOBODY):
             problem = _same(actor, by)

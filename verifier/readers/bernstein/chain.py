@@ -7,6 +7,26 @@ from dataclasses import dataclass, field
 
 
 @dataclass(slots=True)
+class At:
+    """Where the walk stands: file, its day, offsets of start and end of a line, its number from 1.
+
+    `day` is the `YYYY-MM-DD` that the name of the file says, or None.
+    """
+
+    file: str = ""
+    day: str | None = None
+    offset: int = 0
+    end: int = 0
+    line: int = 0
+
+    def advance(self, lines: int, size: int, last: bytes) -> None:
+        """Go on by lines of `size` bytes with their LFs, to the start of the last of them."""
+        self.line += lines
+        self.end += size
+        self.offset = self.end - len(last) - 1
+
+
+@dataclass(slots=True)
 class Chain:
     """The records so far.
 

@@ -49,6 +49,11 @@ class Segment:
         match = _DAY.fullmatch(self.name)
         return match[1] if match else None
 
+    @property
+    def is_compressed(self) -> bool:
+        """Whether the file is stored as gzip."""
+        return self.path.name.endswith(".gz")
+
 
 @dataclass(slots=True)
 class Survey:
@@ -104,7 +109,8 @@ def survey(segment: Segment, wanted: Iterable[int]) -> Survey:
     A prefix digest is SHA-256(0x00 || the first n bytes), in hex. Raises OSError, BadArchive, Bomb.
     """
     found = Survey()
-    stored, content = hashlib.sha256(), hashlib.sha256()
+    stored = hashlib.sha256()
+    content = hashlib.sha256() if segment.is_compressed else stored
     prefix = hashlib.sha256(b"\0")
     cuts = sorted({cut for cut in wanted if cut >= 0}, reverse=True)
     tail = b""
@@ -116,7 +122,8 @@ def survey(segment: Segment, wanted: Iterable[int]) -> Survey:
             yield block
 
     for data in _content(segment, hashed()):
-        content.update(data)
+        if content is not stored:
+            content.update(data)
         start = found.size
         found.size += len(data)
         used = 0
@@ -183,7 +190,7 @@ def _stored(path: Path) -> Iterator[bytes]:
 
 
 def _content(segment: Segment, blocks: Iterator[bytes]) -> Iterator[bytes]:
-    return _gunzip(blocks) if segment.path.name.endswith(".gz") else blocks
+    return _gunzip(blocks) if segment.is_compressed else blocks
 
 
 def _gunzip(blocks: Iterator[bytes]) -> Iterator[bytes]:

@@ -29,12 +29,17 @@ class Key:
     raw: bytes
     states: tuple[Any, Any, Any, Any]
 
+    def begun(self, scheme: int) -> tuple[Any, Any]:
+        """Give the inner and outer SHA-256 states of an HMAC of a scheme, to copy and go on."""
+        first = 2 if scheme == 2 else 0
+        return self.states[first], self.states[first + 1]
+
     def record_hmac(self, scheme: int, prev: str, body: bytes) -> str:
         """Give the HMAC (hex) of a record: its line without the member `hmac`, after `prev`."""
-        first = 2 if scheme == 2 else 0
-        inner = self.states[first].copy()
+        begun, keyed = self.begun(scheme)
+        inner = begun.copy()
         inner.update(prev.encode("utf-8", "surrogatepass") + body)
-        outer = self.states[first + 1].copy()
+        outer = keyed.copy()
         outer.update(inner.digest())
         return str(outer.hexdigest())
 

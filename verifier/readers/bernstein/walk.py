@@ -7,11 +7,10 @@ check. The hmac carried to the next record is the stored one, so that one edit i
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from typing import Any, Final
 
 from verifier.readers.bernstein.cards import PREFIX, Cards, Event
-from verifier.readers.bernstein.chain import Chain
+from verifier.readers.bernstein.chain import At, Chain
 from verifier.readers.bernstein.envelope import HEX64
 from verifier.readers.bernstein.fast import Fast
 from verifier.readers.bernstein.files import LineTooLong, Segment, Survey, lines
@@ -34,16 +33,6 @@ _WRITER_DEFECT: Final = (
 )
 
 
-@dataclass(slots=True)
-class _At:
-    """Where the walk stands."""
-
-    file: str = ""
-    day: str | None = None
-    offset: int = 0
-    line: int = 0
-
-
 class Walk:
     """Reads segments in order and collects what is found and counted."""
 
@@ -63,26 +52,26 @@ class Walk:
         self._deferred: list[tuple[Problem, Place]] = []
         self._deferred_links: list[tuple[Problem, Place]] = []
         self._misdated = False
-        self._at = _At()
+        self._at = At()
         self._scanner = Scanner()
         self._fast = Fast(self.chain, self.cards, self._keys, expect_head, self._scanner)
 
     def read(self, segment: Segment, survey: Survey, tears: tuple[Tear, ...]) -> None:
         """Walk one file. Raises OSError if it can no longer be read."""
-        at = self._at = _At(str(segment.path), segment.day)
+        at = self._at = At(str(segment.path), segment.day)
         self._misdated = False
-        self._fast.begin(segment.day)
+        source = lines(segment, survey.size)
         try:
-            for raw, whole in lines(segment, survey.size):
-                at.line += 1
-                if tears and any(tear.start <= at.offset < tear.end for tear in tears):
+            while (left := self._fast.left(source, at, ready=not tears)) is not None:
+                raw, whole = left
+                if any(tear.start <= at.offset < tear.end for tear in tears):
                     self._skip(raw)
-                elif not whole:
-                    self._torn(raw)
-                elif at.line == 1 or not self._fast.accept(raw):
+                elif whole:
                     self._line(raw)
-                at.offset += len(raw) + 1
+                else:
+                    self._torn(raw)
         except LineTooLong:
+            at.line, at.offset = at.line + 1, at.end
             self.lost("bernstein.limits", "a line of at most 64 MiB", "a longer one")
 
     def lost(self, check: str, expected: str, found: str, file: str = "") -> None:

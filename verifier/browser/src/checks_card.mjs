@@ -145,12 +145,17 @@ function rebuiltFault(card, record, log) {
   if (body.get("policy_outcome") !== "allow") {
     return { expected: "policy_outcome allow", found: String(body.get("policy_outcome")) };
   }
-  const rules = log.rulesOf(card);
-  if (!rules.isKnown) return undefined;
-  if (!rules.mayDrift) return { expected: "profiles that let the basis drift", found: "none" };
-  if (record.rebuilt !== null && !isWellFormed(record.rebuilt)) {
-    return { expected: "a well-formed rebuilt envelope", found: record.rebuilt.fault?.expected ?? "" };
+  return exceptionFault(card, record.rebuilt, log.rulesOf(card));
+}
+
+/** Why the named exception does not hold; what only an absent profile could show is left open. */
+function exceptionFault(card, rebuilt, rules) {
+  if (rules.isKnown ? !rules.mayDrift : rules.mustReview) {
+    return { expected: "profiles that let the basis drift", found: "others" };
   }
-  if (record.rebuilt === null || card.envelope === null) return null;
-  return driftFault(card.envelope.value, record.rebuilt.value, rules);
+  if (rebuilt !== null && !isWellFormed(rebuilt)) {
+    return { expected: "a well-formed rebuilt envelope", found: rebuilt.fault?.expected ?? "another" };
+  }
+  if (rebuilt === null || !isReadable(card.envelope)) return null;
+  return driftFault(card.envelope.value, rebuilt.value, rules);
 }

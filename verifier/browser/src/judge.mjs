@@ -40,6 +40,7 @@ export class Log {
     this.absent = []; // openings that are absent, with the epoch and place of their record
     this.redactions = new Set();
     this.first = null;
+    this.beginsInBytes = false;
     this.lastDigest = null;
     this.head = null;
     this.lastCheck = null;
@@ -90,6 +91,7 @@ export class Log {
 
   begin(record) {
     this.first = record;
+    this.beginsInBytes = this.sequence.afterBytes;
     if (record.seq !== null && record.seq !== 0) this.lose();
   }
 
@@ -101,7 +103,7 @@ export class Log {
       this.sequence.begin(record.seq ?? 0);
       return;
     }
-    if (!isOurs) this.sequence.skip();
+    if (!isOurs) this.sequence.skip(record.seq);
     record.placed = isOurs ? this.sequence.place(record.seq) : null;
   }
 
@@ -197,6 +199,7 @@ export class Log {
 
   touch(record) {
     if (record.card === undefined || record.card === null) return;
+    if (record.envelope?.fault) this.wrongEnvelopes.add(record.card);
     this.state.card(record.card).isTouched = true;
   }
 

@@ -11,45 +11,65 @@ export class Sequence {
     this.next = null; // the highest seq found plus 1
     this.other = null; // what would be next if the record of the last finding had kept its place
     this.repeat = null; // the next seq of a run that repeats earlier records
-    this.gaps = [];
+    this.early = new Set(); // seqs that were found before their place
+    this.gaps = []; // missing seqs, as [first, last]
     this.filled = new Set();
     this.slack = 0; // records since the last placed one whose seq is not known
     this.afterBytes = false; // bytes since the last placed one that are no record
   }
 
+  /** The first record: after bytes that are none, those may hold the records before it. */
+  begin(seq) {
+    this.next = seq + 1;
+    if (this.afterBytes && seq > 0) this.gaps.push([0, seq - 1]);
+    this.afterBytes = false;
+  }
+
+  /** A record whose seq is not to be trusted, or null where none can be read: it takes the next. */
+  skip(seq) {
+    const repeats = this.repeat !== null && (seq === null || seq === this.repeat);
+    if (repeats) this.repeat += 1;
+    if (seq !== null && seq < this.next) this.repeat = seq + 1;
+    if (seq !== null && (repeats || seq < this.next)) return;
+    this.gaps.push([this.next, this.next]);
+    this.next += 1;
+    this.slack += 1;
+  }
+
   /** Gives null where `seq` is right, BELONGS where it is part of an earlier finding, or a fault. */
   place(seq) {
-    const found = this.next === null ? null : this.judge(seq);
+    const found = this.judge(seq);
     this.slack = 0;
     this.afterBytes = false;
     return found;
   }
 
-  /** A record whose seq cannot be read, or is not to be trusted: it takes the one expected. */
-  skip() {
-    if (this.next !== null) this.next += 1;
-    this.slack += 1;
-  }
-
-  begin(seq) {
-    this.next = seq + 1;
-  }
-
   judge(seq) {
     const expected = this.next;
     const isSlack = seq < expected && seq >= expected - this.slack;
-    if (seq === expected || isSlack || seq === this.other || (this.afterBytes && seq > expected)) {
-      const isTwice = seq === this.other && seq < expected;
-      if (seq > expected) this.gaps.push([expected, seq - 1]);
-      Object.assign(this, { next: seq + 1, other: null, repeat: null });
-      return isTwice ? BELONGS : null;
-    }
+    if (seq === expected || isSlack || (this.afterBytes && seq > expected)) return this.goOn(seq, null);
     if (this.fills(seq)) return BELONGS;
+    if (seq === this.other) return this.goOn(seq, seq < expected ? BELONGS : null);
     if (seq === this.repeat) {
       this.repeat += 1;
       return BELONGS;
     }
-    if (seq > expected) this.gaps.push([expected, seq - 1]);
+    if (this.early.delete(seq)) return BELONGS;
+    return this.misplaced(seq);
+  }
+
+  goOn(seq, found) {
+    if (seq > this.next) this.gaps.push([this.next, seq - 1]);
+    Object.assign(this, { next: seq + 1, other: null, repeat: null });
+    return found;
+  }
+
+  misplaced(seq) {
+    const expected = this.next;
+    if (seq > expected) {
+      this.gaps.push([expected, seq - 1]);
+      this.early.add(seq);
+    }
     this.repeat = seq < expected ? seq + 1 : null;
     this.other = expected + 1;
     this.next = Math.max(expected, seq + 1);

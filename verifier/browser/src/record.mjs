@@ -28,6 +28,9 @@ export function recordAt(bytes, at) {
   const payload = reader.item(2);
   const tagAt = reader.at;
   const tag = reader.item(2);
+  if (!(payload instanceof Uint8Array && tag instanceof Uint8Array)) {
+    throw new CborError("a payload or tag that is no byte string");
+  }
   return {
     offset: at,
     end: reader.at,

@@ -77,7 +77,9 @@ function wholeFindings(file, log, { expectHead, expectCount, isUnreadable }) {
     return found;
   }
   const begins = log.first.seq;
-  if (begins !== null && begins !== 0 && !records.has(0)) say("left_edge", "seq 0", `seq ${begins}`);
+  if (begins !== null && begins !== 0 && !records.has(0) && !log.beginsInBytes) {
+    say("left_edge", "seq 0", `seq ${begins}`);
+  }
   if (isUnreadable) return found;
   const reached = log.sequence.next ?? 0;
   if (expectHead !== null) {

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Self
 
-from ledger import keys, request
+from ledger import checkpoint, keys, request
 from ledger.assembly import assembled
+from ledger.periodic import Periodic
 from ledger.profile import parse as parse_profile
 from ledger.reader import Reader
 from ledger.recall import Adoption
@@ -28,7 +29,9 @@ def _now() -> int:
 
 
 class Access(Reader):
-    """The ways to come by an open ledger."""
+    """The ways to come by an open ledger, and to let go of it."""
+
+    _periodic: Periodic | None = None
 
     @classmethod
     def init(
@@ -71,13 +74,16 @@ class Access(Reader):
         clock: Callable[[], int] = _now,
         sync: Callable[[int], None] = SYNC,
         progress: Callable[[int], None] | None = None,
+        checkpoint_every: int | None = None,
     ) -> Self:
         """Open a ledger for append, and read what was appended since this host last did.
 
         `keys` are key files or folders of them, beside `CARDCHAIN_KEY` and the state directory.
         `profiles` are the canonical bytes of those that cards name and the chain does not hold.
         `clock` gives unix milliseconds; `sync` makes a file descriptor durable; `progress` is told
-        the count of records while a lost index is made anew.
+        the count of records while a lost index is made anew. With `checkpoint_every` a checkpoint
+        is signed beside the appends whenever so many records came since the last; one that fails
+        is told in `warnings`.
 
         Raises:
             NotALedger: There is none at `path`.
@@ -86,7 +92,11 @@ class Access(Reader):
             KeyMissing, LooseMode, LockTimeout, NoStateDirectory, StoreFailed: The host.
 
         """
-        return cls._open(Path(path), keys, clock, sync, profiles=profiles, progress=progress)
+        every = None if checkpoint_every is None else request.count("every", checkpoint_every)
+        ledger = cls._open(Path(path), keys, clock, sync, profiles=profiles, progress=progress)
+        if every is not None:
+            ledger._sign_every(every)
+        return ledger
 
     @classmethod
     def adopt(
@@ -125,3 +135,21 @@ class Access(Reader):
             log.close()
             raise
         return ledger
+
+    def _sign_every(self, every: int) -> None:
+        def sign(every: int) -> int:
+            return checkpoint.sign(self.path, self._log, every=every).checkpoint.size
+
+        self._periodic = Periodic(every, sign)
+        self._log.answered = self._periodic.answered
+
+    def close(self) -> None:
+        """Let go of all files, when a checkpoint that is being signed is done."""
+        if self._periodic is not None:
+            self._periodic.close()
+        super().close()
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences for people about what this host has lost, and checkpoints that failed."""
+        return (*super().warnings, *(self._periodic.warnings if self._periodic else ()))

@@ -167,11 +167,15 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A finished export: how many records, how many bytes, and the last chain digest."""
+    """A finished export or excerpt: how many records and bytes, and the last chain digest.
+
+    `note` is the file of its checkpoint, if one was put beside it.
+    """
 
     count: int
     size: int
     head: bytes
+    note: str | None = None
 
 
 def text_of(envelope: Envelope, replaced: bytes | None) -> str:

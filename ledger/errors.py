@@ -183,6 +183,48 @@ class ProfileMissing(LedgerError):
         self.digest = digest
 
 
+class SignerMissing(LedgerError):
+    """This host has no signing key for this chain (spec §13.3)."""
+
+    hint = "make one with: cardchain keys signer DIR --by ID"
+
+    def __init__(self, chain: bytes) -> None:
+        """Take the chain."""
+        super().__init__(f"no signing key for chain {chain.hex()}")
+        self.chain = chain
+
+
+class SignerExists(LedgerError):
+    """This host has a signing key already; it was left as it is."""
+
+    exit_status = 2
+    hint = (
+        "go on with it, or put another in its place: cardchain keys signer DIR --by ID --replace"
+    )
+
+    def __init__(self, vkey: str) -> None:
+        """Take the vkey of the key that is there."""
+        super().__init__(f"there is a signing key already: {shown(vkey)}")
+        self.vkey = vkey
+
+
+class SignerRefuses(LedgerError):
+    """The ledger does not extend what this host has signed, so it signs nothing (spec §13.4)."""
+
+    exit_status = 3
+    hint = (
+        "restore the ledger that was signed; keep this one as evidence, and run: "
+        "cardchain audit verify DIR"
+    )
+
+    def __init__(self, path: Path | str, size: int, reason: str) -> None:
+        """Take the ledger, the size of the checkpoint that it contradicts, and a safe reason."""
+        super().__init__(f"{shown(str(path))}: checkpoint of {size} records: {reason}")
+        self.path = path
+        self.size = size
+        self.reason = reason
+
+
 class StoreFailed(LedgerError):
     """The disk did not do what was asked of it; nothing was reported as done."""
 

@@ -1,17 +1,15 @@
-"""An export: the bytes of a ledger in one file, whole or not there at all (spec §7.2)."""
+"""An export: the bytes of a ledger in one file, whole or not there at all (spec §7.2, §15.4)."""
 
 from __future__ import annotations
 
-import os
-import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from ledger import wholefile
 from ledger.answers import Exported
-from ledger.codec import ZERO, Record
-from ledger.errors import LedgerError, StoreFailed
+from ledger.codec import ZERO, Record, with_openings
+from ledger.errors import LedgerError
 from ledger.hidden import shown
-from ledger.store.contract import AlreadyThere
 
 
 class InsideLedger(LedgerError):
@@ -27,53 +25,47 @@ class InsideLedger(LedgerError):
         self.ledger = ledger
 
 
-def write(path: Path, ledger: Path, records: Iterable[Record], *, overwrite: bool) -> Exported:
-    """Write the records of a ledger to `path`, mode 0600, durably, and then give it its name.
+def require_outside(path: Path, ledger: Path) -> None:
+    """Refuse a path inside a ledger directory with `InsideLedger`."""
+    if path.absolute().parent.resolve().is_relative_to(ledger.resolve()):
+        raise InsideLedger(path, ledger)
+
+
+def note_beside(path: Path) -> Path:
+    """Give where the checkpoint of an export stands (spec §13.5)."""
+    return path.with_name(f"{path.name}.note")
+
+
+def write(
+    path: Path,
+    records: Iterable[Record],
+    *,
+    overwrite: bool,
+    withhold: frozenset[str] = frozenset(),
+) -> Exported:
+    """Write the records of a ledger to `path`, without the openings named in `withhold`.
 
     Raises:
-        InsideLedger: `path` is inside the directory `ledger`.
         AlreadyThere: Something stands at `path`, and `overwrite` is false.
         StoreFailed: The disk refused. `path` is as it was.
 
     """
-    if path.absolute().parent.resolve().is_relative_to(ledger.resolve()):
-        raise InsideLedger(path, ledger)
-    if not overwrite and os.path.lexists(path):
-        raise AlreadyThere(path)
-    part = path.with_name(f".{secrets.token_hex(8)}.part")
-    try:
-        try:
-            exported = _write(part, records)
-            _name(part, path, overwrite=overwrite)
-        finally:
-            part.unlink(missing_ok=True)
-    except FileExistsError as error:
-        raise AlreadyThere(path) from error
-    except OSError as error:
-        raise StoreFailed(f"export to {path}: {error.strerror}") from error
-    return exported
-
-
-def _write(part: Path, records: Iterable[Record]) -> Exported:
     count, size, head = 0, 0, ZERO
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(part, flags, 0o600), "wb") as out:
+
+    def pieces() -> Iterator[bytes]:
+        nonlocal count, size, head
         for record in records:
-            out.write(record.raw)
-            count, size, head = count + 1, size + len(record.raw), record.digest
-        out.flush()
-        os.fsync(out.fileno())
+            data = without(record, withhold)
+            yield data
+            count, size, head = count + 1, size + len(data), record.digest
+
+    wholefile.write(path, pieces(), overwrite=overwrite)
     return Exported(count, size, head)
 
 
-def _name(part: Path, path: Path, *, overwrite: bool) -> None:
-    """Give the finished file its name in one step, and make the name durable."""
-    if overwrite:
-        os.replace(part, path)
-    else:
-        os.link(part, path)
-    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
+def without(record: Record, withhold: frozenset[str]) -> bytes:
+    """Give the bytes of a record with some openings left out; its digest stays the same."""
+    if withhold.isdisjoint(record.openings):
+        return record.raw
+    kept = {name: data for name, data in record.openings.items() if name not in withhold}
+    return with_openings(record.bare, kept)

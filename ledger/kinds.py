@@ -71,6 +71,16 @@ _APPROVER: Final = _Map(
     {"evidence": _Map({"type": _LINE, "digest": _H32})},
 )
 
+OPENINGS: Final = (
+    "envelope",
+    "presented",
+    "note",
+    "response",
+    "rebuilt",
+    "profile",
+    "signature",
+)
+
 _SIGNED: Final = _Map({**_APPROVER.required, **_APPROVER.optional})
 
 GATES: Final = ("issue", "resolve", "withdraw", "dispatch", "settle")

@@ -7,7 +7,8 @@ is recorded then.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 from ledger import jcs
@@ -15,7 +16,7 @@ from ledger.answers import CardStatus, Evidence, IssuedCard, Now, Opening, Ticke
 from ledger.errors import ProposalInvalid
 from ledger.hidden import blank, shown
 from ledger.jcs import JSON
-from ledger.kinds import MAX_OPENING
+from ledger.kinds import MAX_INTEGER, MAX_OPENING, OPENINGS
 from ledger.profile import parse as parse_profile
 from ledger.proposal import Facts, Proposal
 
@@ -29,6 +30,7 @@ WITHDRAWALS: Final = ("revoked", "cancelled")
 RESETS: Final = ("clock_fixed", "restored", "other")
 ASSURANCES: Final = ("label", "authenticated")
 LINE_BYTES: Final = 256
+MOST_PROPOSALS: Final = 1_024
 RUNTIME_MEMBERS: Final = ("name", "version", "run", "thread", "call", "trace")
 _HASH = re.compile(r"[0-9a-f]{64}")
 _PREFIX = re.compile(r"[0-9a-f]{1,64}")
@@ -75,6 +77,13 @@ def one_of(name: str, value: str, choices: tuple[str, ...]) -> str:
     """Give a value that is one of a few words, exactly."""
     if not isinstance(value, str) or value not in choices:
         raise ProposalInvalid(name, f"expected {' or '.join(choices)}, found {_found(value)}")
+    return value
+
+
+def count(name: str, value: int) -> int:
+    """Take a number of records, at least 1."""
+    if type(value) is not int or not 1 <= value <= MAX_INTEGER:
+        raise ProposalInvalid(name, "expected an integer of at least 1")
     return value
 
 
@@ -176,6 +185,11 @@ def openings(**named_openings: Opening | None) -> dict[str, Opening]:
     return found
 
 
+def withheld(names: Iterable[str]) -> frozenset[str]:
+    """Take the names of openings that are left out of what is handed out (spec §15.4)."""
+    return frozenset(one_of("withhold", name, OPENINGS) for name in names)
+
+
 def view(proposal: Proposal, shown: Mapping[str, Opening]) -> None:
     """Refuse a presented text that is not the view which the manifest names (spec §8.2)."""
     named_view = proposal.document.get("review_manifest", {}).get("view_digest")
@@ -183,6 +197,17 @@ def view(proposal: Proposal, shown: Mapping[str, Opening]) -> None:
     if named_view is not None and presented is not None and presented.digest.hex() != named_view:
         reason = f"digest {presented.digest.hex()}, expected the view_digest {named_view}"
         raise ProposalInvalid("presented", reason)
+
+
+def proposals(values: Iterable[Proposal]) -> tuple[Proposal, ...]:
+    """Take the proposals of one call, at most 1,024, so that nobody waits long for its turn."""
+    taken = tuple(islice(values, MOST_PROPOSALS + 1))
+    if len(taken) > MOST_PROPOSALS:
+        raise ProposalInvalid("proposals", f"expected at most {MOST_PROPOSALS} in one call")
+    for number, value in enumerate(taken):
+        if not isinstance(value, Proposal):
+            raise ProposalInvalid(f"/{number}", f"expected a Proposal, found {_found(value)}")
+    return taken
 
 
 def response(content: JSON) -> Opening:

@@ -1,13 +1,9 @@
-"""What is done to a ledger as a whole, and to no card of it (spec §4.2, §5, §7.2)."""
+"""What is done to a ledger as a whole, and to no card of it (spec §4.2, §5)."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-from ledger import export, keys, request
+from ledger import keys, request
 from ledger.access import Access
-from ledger.answers import Exported
 from ledger.chain import rekey_proof
 from ledger.codec import Record
 from ledger.errors import ProposalInvalid
@@ -60,14 +56,3 @@ class Upkeep(Access):
         record = self._log.run(rekey)
         keys.pin(new, record.seq, record.digest)
         return record
-
-    def export(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Exported:
-        """Write the whole ledger to one file, which appears only when it is complete (spec §7.2).
-
-        Raises:
-            InsideLedger: `path` is inside the ledger.
-            AlreadyThere: Something stands at `path`, and `overwrite` is false.
-            BrokenLedger: A record does not hold. No file is left.
-
-        """
-        return export.write(Path(path), self.path, self.records(), overwrite=overwrite)

@@ -15,14 +15,15 @@ from ledger.codec import Record
 from ledger.errors import ProposalInvalid, Refused
 from ledger.guard import Guard
 from ledger.proposal import Facts, Proposal
+from ledger.publishing import Publishing
 from ledger.request import Hash
 from ledger.turn import Turn
-from ledger.upkeep import Upkeep
+
 
 T = TypeVar("T")
 
 
-class Ledger(Upkeep):
+class Ledger(Publishing):
     """One ledger directory, opened for append. Safe across threads, processes and forks.
 
     Every method returns, and every refusal is raised, only when all that it rests on is durable.

@@ -1,4 +1,4 @@
-"""The commands for who looks after a ledger: make it, check it, copy it out, repair its footing."""
+"""The commands for who looks after a ledger: make it, check it, repair its footing."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from ledger.cli.parameters import (
     text,
     warn,
 )
-from ledger.errors import KeyMissing
 from ledger.hidden import shown
-from ledger.keys import find_keys
 from ledger.state import state_directory
 from ledger.writer import Ledger
 
@@ -67,27 +65,6 @@ def status(ledger: Ledger, json_: bool) -> None:
         f"head {found.head.hex()}",
         f"pending {found.pending}",
         "rollback not guarded" if since is None else f"rollback guarded from seq {since}",
-    )
-
-
-@click.command()
-@on_ledger
-@click.option(
-    "-o",
-    "--output",
-    metavar="FILE.cbor",
-    required=True,
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="The new file; one that is there is not replaced.",
-)
-def export(ledger: Ledger, output: Path, json_: bool) -> None:
-    """Write every record of the ledger DIR to one new file."""
-    done = ledger.export(output)
-    emit(
-        json_,
-        {**asdict(done), "path": str(output)},
-        f"exported {done.count} records to {shown(str(output))}",
-        f"head {done.head.hex()}",
     )
 
 
@@ -154,31 +131,3 @@ def adopt(directory: Path, rolled_back: bool, keys: tuple[Path, ...], json_: boo
         {"path": str(directory), "chain": found.chain, "count": found.count},
         f"adopted {shown(str(directory))} with {found.count} records",
     )
-
-
-@click.group(no_args_is_help=False)
-def keys() -> None:
-    """List the keys of a ledger."""
-
-
-@keys.command("list")
-@click.argument("directory", metavar="DIR", type=DIRECTORY)
-@key_option
-@json_option
-def keys_list(directory: Path, keys: tuple[Path, ...], json_: bool) -> None:
-    """List the key files that this host has for the ledger DIR, never a secret."""
-    try:
-        with Ledger.open(directory, keys=keys) as ledger:
-            found = ledger.status()
-        chain, kid = found.chain, found.kid
-    except KeyMissing as error:
-        chain, kid = error.chain, error.kid
-    files = {file.key.kid: str(file.path) for file in find_keys(chain, keys).files()}
-    rows = [(each, each == kid, files.get(each)) for each in {**files, kid: None}]
-    document = [{"kid": each, "needed": needed, "path": path} for each, needed, path in rows]
-    emit(json_, {"chain": chain, "keys": document}, *(_key_line(*row) for row in rows))
-
-
-def _key_line(kid: bytes, needed: bool, path: str | None) -> str:
-    where = "missing" if path is None else shown(path)
-    return f"{kid.hex()} {'in force' if needed else 'not in force'} {where}"

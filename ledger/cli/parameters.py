@@ -85,7 +85,7 @@ def on_ledger(command: Command) -> Command:
         directory: Path, keys: tuple[Path, ...], profiles: tuple[BinaryIO, ...] = (), **rest: object
     ) -> None:
         known = [read_profile(file) for file in profiles]
-        with Ledger.open(directory, keys=keys, profiles=known, progress=_show_progress) as ledger:
+        with Ledger.open(directory, keys=keys, profiles=known, progress=show_progress) as ledger:
             warn(ledger)
             command(ledger, **rest)
 
@@ -116,6 +116,7 @@ def read_profile(file: BinaryIO) -> bytes:
     return jcs.encode(jcs.parse(read_document(file)))
 
 
-def _show_progress(count: int) -> None:
+def show_progress(count: int) -> None:
+    """Say now and then, on standard error, how many records were read again."""
     if count and count % _PROGRESS_STEP == 0:
         click.echo(f"cardchain: replaying, {count} records", err=True)

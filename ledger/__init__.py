@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ledger.aio import AsyncLedger
     from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
     from ledger.codec import Record
     from ledger.envelope import Envelope
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from ledger.writer import Ledger
 
 _MODULES = {
+    "AsyncLedger": "aio",
     "Card": "projection",
     "CardStatus": "answers",
     "Effect": "guard",
@@ -47,6 +49,7 @@ _MODULES = {
 }
 
 __all__ = [
+    "AsyncLedger",
     "Card",
     "CardStatus",
     "Effect",

@@ -13,6 +13,8 @@ from ledger.errors import LedgerError, StoreFailed
 
 CACHE_KIB: Final = 32_768
 """How much of the file a replay keeps in memory, since it writes all over it."""
+_MOST_PAGES: Final = 8_000
+"""Changed pages that are folded into the file by a writer, if no `tidy` did so before."""
 
 
 class IndexContradicts(LedgerError):
@@ -66,6 +68,7 @@ class Database:
         database.execute("PRAGMA journal_mode = WAL")
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+        database.execute(f"PRAGMA wal_autocheckpoint = {_MOST_PAGES}")
         (version,) = database.execute("PRAGMA user_version").fetchone()
         if version == 0:
             database.executescript(f"BEGIN IMMEDIATE;{self._schema}COMMIT;")
@@ -91,9 +94,7 @@ class Database:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """Make all changes of a block together, or none; all reads in it see one state."""
-        if os.getpid() != self._pid:
-            _PARENTS.append(self._database)
-            self._open()
+        self._notice_fork()
         assert self._database is not None  # open from the beginning
         self.run("BEGIN" if self._looks else "BEGIN IMMEDIATE")
         try:
@@ -103,6 +104,16 @@ class Database:
             if self._database.in_transaction:
                 self._database.rollback()
             raise
+
+    def tidy(self) -> None:
+        """Fold what was committed into the file, and sync it; writers go on meanwhile."""
+        self._notice_fork()
+        self.run("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def _notice_fork(self) -> None:
+        if os.getpid() != self._pid:
+            _PARENTS.append(self._database)
+            self._open()
 
     def run(self, statement: str, *values: Any) -> sqlite3.Cursor:
         """Run one statement, or raise `IndexContradicts`."""

@@ -105,6 +105,10 @@ class Index:
         finally:
             self._draft = self._new_draft()
 
+    def tidy(self) -> None:
+        """Do what keeps the file small, while others may write it."""
+        self._file.tidy()
+
     def flush(self) -> None:
         """Put what changed into the file; it counts from the end of the transaction on."""
         draft = self._draft

@@ -6,7 +6,7 @@ that was recorded instead.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ledger import gate, policy, request
@@ -20,7 +20,7 @@ from ledger.envelope import (
     rebuild,
     same_ask,
 )
-from ledger.errors import ProfileMissing, Refused
+from ledger.errors import ProfileMissing, ProposalInvalid, Refused
 from ledger.profile import Rules, strictest
 from ledger.projection import Card, Flood
 from ledger.proposal import Proposal
@@ -50,6 +50,19 @@ def issue(
         body["runtime"] = runtime
     record = turn.append("issued", envelope.card_hash, body, openings | _data(shown))
     return _issued(turn, envelope, record)
+
+
+def issue_many(
+    turn: Turn, proposals: Sequence[Proposal], runtime: Body | None
+) -> list[IssuedCard | Refused]:
+    """Issue cards one after another, each over those before it."""
+    answers = []
+    for number, proposal in enumerate(proposals):
+        try:
+            answers.append(issue(turn, proposal, {}, runtime))
+        except ProposalInvalid as error:
+            raise ProposalInvalid(f"/{number}{error.pointer}", error.reason) from error
+    return answers
 
 
 def resolve(turn: Turn, asked: Body, kept: Openings) -> Record | Refused:

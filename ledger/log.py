@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -32,6 +33,8 @@ T = TypeVar("T")
 
 _LOOKS: Final = 3
 """How often a reader that finds the index behind the records has it brought up to them."""
+_TIDY_EVERY: Final = 256
+"""After how many records the index is tidied, which syncs it, when no lock is held."""
 
 
 class _Again(Exception):
@@ -82,6 +85,7 @@ class Log:
         """Begin anew: at first, and in a child after a fork, where nobody else waits."""
         self._pid = os.getpid()
         self._seen = False
+        self._tidied: int | None = None
         self._gathering = Gathering()
         self._looking = threading.Lock()
 
@@ -136,6 +140,9 @@ class Log:
             batch.durable = True
         except Exception as error:
             batch.failure = error
+        else:
+            batch.wake()
+            self._tidy(covered)
 
     def _decide(self, tail: Tail, batch: Batch) -> Covered:
         """Decide a batch and write it, with an index made anew if the first contradicts."""
@@ -229,17 +236,31 @@ class Log:
                 break
         return self.run(body)
 
+    def _tidy(self, covered: Covered) -> None:
+        """Tidy the index from time to time, in the call of whoever led the batch."""
+        seq = covered.position.seq
+        if self._tidied is None or seq < self._tidied + _TIDY_EVERY:
+            self._tidied = seq if self._tidied is None else self._tidied
+            return
+        self._tidied = seq
+        with suppress(IndexContradicts), self._looking:
+            self._look_in().tidy()
+
+    def _look_in(self) -> Index:
+        if self._window is None:
+            self._window = Index(self._file, looks=True)
+        return self._window
+
     def _glance(self, body: Callable[[View], T]) -> T:
         if not self._seen:
             raise _Behind
         with self._looking:
-            if self._window is None:
-                self._window = Index(self._file, looks=True)
-            with self._window.transaction():
-                covered = self._window.covered()
+            window = self._look_in()
+            with window.transaction():
+                covered = window.covered()
                 if covered is None or not self.store.ends_at(covered.end):
                     raise _Behind
-                answer = body(View(self._source, self._window, covered))
+                answer = body(View(self._source, window, covered))
         self._answer_for(covered)
         return answer
 

@@ -6,7 +6,7 @@ one event, or a refusal with its reason, and the caller is answered when that is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ledger import lifecycle, request
@@ -18,7 +18,6 @@ from ledger.proposal import Facts, Proposal
 from ledger.publishing import Publishing
 from ledger.request import Hash
 from ledger.turn import Turn
-
 
 T = TypeVar("T")
 
@@ -55,6 +54,24 @@ class Ledger(Publishing):
         request.view(proposal, shown)
         told = request.runtime(runtime)
         return self._answer(lambda turn: lifecycle.issue(turn, proposal, shown, told))
+
+    def issue_many(
+        self, proposals: Iterable[Proposal], *, runtime: Mapping[str, str] | None = None
+    ) -> list[IssuedCard | Refused]:
+        """Issue up to 1,024 cards in one turn, with one write and one sync.
+
+        The answers stand in the order of the proposals, and a refusal stands among them, as
+        recorded as one that `issue` raises; each proposal is decided over those before it. All are
+        issued at one time. Whoever shows another text than `IssuedCard.text` issues one by one.
+
+        Raises:
+            ProposalInvalid: One of them breaks a rule of the caller. None was issued, and the
+                pointer begins with its number.
+
+        """
+        asked = request.proposals(proposals)
+        told = request.runtime(runtime)
+        return self._log.run(lambda turn: lifecycle.issue_many(turn, asked, told))
 
     def resolve(
         self,

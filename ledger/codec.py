@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import cbor2
@@ -68,16 +69,17 @@ class Record:
     bare: bytes
 
 
-def encode(event: Event, kid: bytes, tag_of: Callable[[bytes], bytes]) -> bytes:
-    """Give the bytes of the record of an event (spec §3.1).
+def encode(event: Event, kid: bytes, tag_of: Callable[[bytes], bytes]) -> Record:
+    """Give the record of an event (spec §3.1).
 
     `tag_of` turns ToBeMaced into the 32 bytes of the tag. Raises `ProposalInvalid`
     where a value does not fit its kind, since such a value came from the caller.
+    The record is the one that `decode` gives for its bytes.
     """
-    body = _in_order(event.body)
+    body, openings = _in_order(event.body), _in_order(event.openings)
     try:
         _check_common(event)
-        check_event(event.kind, event.card, body, event.openings)
+        check_event(event.kind, event.card, body, openings)
     except Malformed as error:
         raise ProposalInvalid(error.pointer, error.reason) from None
     payload = cbor2.dumps(
@@ -85,13 +87,28 @@ def encode(event: Event, kid: bytes, tag_of: Callable[[bytes], bytes]) -> bytes:
             [VERSION, event.chain, event.seq, event.prev, event.at, event.kind, event.card, body]
         )
     )
-    openings = cbor2.dumps(_in_order(event.openings))
     tag = tag_of(_to_be_maced(kid, payload))
-    raw = _HEADER + kid + openings + payload + _TAG_HEAD + tag
-    bare = len(raw) - len(openings) + len(_NO_OPENINGS)
-    if bare > MAX_BARE or len(raw) > MAX_RECORD:
-        raise ProposalInvalid("", f"record of {len(raw)} bytes ({bare} bare) is too large")
-    return raw
+    if len(tag) != _TAG_SIZE:
+        raise ValueError(f"tag of {len(tag)} bytes, expected {_TAG_SIZE}")
+    begin, end = _HEADER + kid, payload + _TAG_HEAD + tag
+    raw, bare = begin + cbor2.dumps(openings) + end, begin + _NO_OPENINGS + end
+    if len(bare) > MAX_BARE or len(raw) > MAX_RECORD:
+        raise ProposalInvalid("", f"record of {len(raw)} bytes ({len(bare)} bare) is too large")
+    return Record(
+        raw=raw,
+        kid=kid,
+        tag=tag,
+        chain=event.chain,
+        seq=event.seq,
+        prev=event.prev,
+        at=event.at,
+        kind=event.kind,
+        card=event.card,
+        body=body,
+        openings=openings,
+        digest=chain_digest(bare),
+        bare=bare,
+    )
 
 
 def decode(raw: bytes) -> Record:
@@ -238,8 +255,12 @@ def _in_order(value: Any) -> Any:
     No kind has a map inside an array.
     """
     if isinstance(value, Mapping):
-        return {name: _in_order(value[name]) for name in sorted(value, key=_order)}
+        return {name: _in_order(value[name]) for name in sorted(value, key=_order_of_ours)}
     return value
+
+
+_order_of_ours = lru_cache(256)(_order)
+"""The names that a writer uses are few, and stand in spec §3.4 and §3.5."""
 
 
 def _event(payload: Any, openings: dict[str, bytes]) -> Event:

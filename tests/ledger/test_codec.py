@@ -88,7 +88,7 @@ def test_first_record_has_the_bytes_of_the_spec() -> None:
     maced = b"\x84\x64MAC0\x4d\xa2\x01\x05\x04\x48" + KID + b"\x40\x58\x5f" + payload
     event = Event(CHAIN, 0, ZERO, 1000, "opened", None, {"software": "b", "name": "a"})
     asked: list[bytes] = []
-    raw = encode(event, KID, lambda message: asked.append(message) or TAG)
+    raw = encode(event, KID, lambda message: asked.append(message) or TAG).raw
     assert asked == [maced]
     assert raw == HEADER + KID + b"\xa0\x58\x5f" + payload + b"\x58\x20" + TAG
     assert to_be_maced(decode(raw)) == maced
@@ -345,10 +345,11 @@ def test_encoded_event_is_in_the_one_form_and_reads_back(
     seq: int, at: int, members: dict[str, Any]
 ) -> None:
     event = Event(CHAIN, seq, ZERO, at, "opened", None, members)
-    raw = encode(event, KID, lambda _: TAG)
-    assert raw == record(["cardchain/1", CHAIN, seq, ZERO, at, "opened", None, members])
-    found = decode(raw)
+    made = encode(event, KID, lambda _: TAG)
+    assert made.raw == record(["cardchain/1", CHAIN, seq, ZERO, at, "opened", None, members])
+    found = decode(made.raw)
     assert (found.seq, found.at, found.body) == (seq, at, members)
+    assert found == made
 
 
 REFUSED_EVENTS = [

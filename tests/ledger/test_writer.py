@@ -214,3 +214,30 @@ def test_a_closed_ledger_says_so(ledger: Ledger, proposal: Propose) -> None:
     ledger.close()
     with pytest.raises(Dead, match="closed"):
         ledger.issue(proposal())
+
+
+def test_what_is_handed_out_is_what_is_read_back(
+    ledger: Ledger, proposal: Propose, clock: Any, facts: Callable[..., Facts]
+) -> None:
+    """A record of every kind that a caller gets equals the one that its bytes give."""
+    shown = Opening(b"shown", media_type="text/plain", truncated=True)
+    one = ledger.issue(proposal("a"), presented=shown, runtime={"name": "r", "run": "7"})
+    handed = [one.record]
+    said = Opening(b"{}", media_type="application/json")
+    handed.append(
+        ledger.resolve(
+            one, "approve", approver="user:approver-1", target=one, note="yes", response=said
+        )
+    )
+    with pytest.raises(Refused) as caught:
+        ledger.dispatch(one, facts("200.00"))
+    handed.append(caught.value.record)
+    handed.append(ledger.dispatch(one, facts(), policy_outcome="allow").record)
+    handed.append(ledger.settle(one, "succeeded", receipt_digest=bytes(32)))
+    two = ledger.issue(proposal("b"))
+    handed += [two.record, ledger.withdraw(two, by="user:operator-1", reason="revoked")]
+    handed.append(ledger.configure(by="user:operator-1", vkey="k"))
+    handed.append(ledger.rotate())
+    clock.forward(-60)
+    handed.append(ledger.clock_reset(by="user:operator-1", reason="clock_fixed"))
+    assert handed == list(ledger.records(1))

@@ -96,17 +96,10 @@ class HeadFile:
 
 
 def _format(head: Head) -> bytes:
-    text = json.dumps(
-        {
-            "format": FORMAT,
-            "chain": head.chain.hex(),
-            "seq": head.seq,
-            "digest": head.digest.hex(),
-            "segment": head.segment,
-            "offset": head.offset,
-            "inode": head.inode,
-            "since": head.since,
-        },
+    text = (
+        f'{{"format": "{FORMAT}", "chain": "{head.chain.hex()}", "seq": {head.seq}, '
+        f'"digest": "{head.digest.hex()}", "segment": {head.segment}, "offset": {head.offset}, '
+        f'"inode": {head.inode}, "since": {head.since}}}'
     ).encode()
     line = text + b"\n" + hashlib.sha256(text).hexdigest().encode()
     return line.ljust(SIZE - 1) + b"\n"

@@ -75,6 +75,7 @@ class _Draft:
     covered: Rows[None, Covered]
     reset: Rows[None, int]
     events: list[tuple[bytes, int, int, int]] = field(default_factory=list)
+    changed: bool = False
 
 
 class Index:
@@ -102,8 +103,9 @@ class Index:
             with self._file.transaction():
                 yield
                 self.flush()
-        finally:
+        except BaseException:
             self._draft = self._new_draft()
+            raise
 
     def tidy(self) -> None:
         """Do what keeps the file small, while others may write it."""
@@ -112,6 +114,9 @@ class Index:
     def flush(self) -> None:
         """Put what changed into the file; it counts from the end of the transaction on."""
         draft = self._draft
+        if not draft.changed:
+            return
+        draft.changed = False
         put = self._file.put
         cards = sorted(draft.cards.take().items())
         put(_PUT_CARD, [_card_values(card) for _, card in cards])
@@ -169,6 +174,7 @@ class Index:
         draft.events.append(place)
         covered = Covered(position, len(stored.data), record.digest, record.at, kid)
         draft.covered.put(None, covered)
+        draft.changed = True
         if len(draft.events) >= _MOST_ROWS:
             self.flush()
         return covered
@@ -194,6 +200,7 @@ class Index:
     def put_card(self, card: Card) -> None:
         """Keep a card."""
         self._draft.cards.put(card.hash, card)
+        self._draft.changed = True
 
     def step(self, task: bytes) -> Step | None:
         """Give a step by its task digest."""
@@ -206,6 +213,7 @@ class Index:
     def put_step(self, task: bytes, step: Step) -> None:
         """Keep a step."""
         self._draft.steps.put(task, step)
+        self._draft.changed = True
 
     def last_reset(self) -> int | None:
         """Give the seq of the last `clock_reset`."""
@@ -218,6 +226,7 @@ class Index:
     def put_reset(self, seq: int) -> None:
         """Keep the seq of the last `clock_reset`."""
         self._draft.reset.put(None, seq)
+        self._draft.changed = True
 
     def refusals(self, flood: Flood) -> int:
         """Give the running count of refusals."""
@@ -233,6 +242,7 @@ class Index:
     def put_refusals(self, flood: Flood, count: int) -> None:
         """Keep a running count of refusals."""
         self._draft.floods.put(flood, count)
+        self._draft.changed = True
 
     def profile(self) -> bytes | None:
         """Give the digest of the newest chain profile."""

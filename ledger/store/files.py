@@ -313,13 +313,13 @@ class FileStore:
         last = self._last
         if last is None or last.number != end.segment:
             return False
-        if os.fstat(last.descriptor).st_size != end.offset:
-            return False
         if self._checked != end:
+            if os.fstat(last.descriptor).st_size != end.offset:
+                return False
             name = self._name(end.seq)
             if os.path.lexists(name) or os.path.lexists(f"{name}.gz"):
                 return False
-            self._checked = end
+            self._checked = end  # nobody else writes while this turn has the lock
         return True
 
     def _rotate(self, number: int) -> Segment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from pathlib import Path
@@ -173,3 +174,68 @@ def test_profile_files_are_passed_on(exported: SimpleNamespace) -> None:
     assert [warning.split(":")[0] for warning in log["warnings"]] == [
         "profile file profile.json is not used"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "begin"),
+    [
+        ("text", "cardchain-verify "),
+        ("json", "{\n"),
+        ("junit", "<?xml "),
+        ("csv", "verdict,log,log_sha256,"),
+    ],
+)
+def test_the_formats_are_those_of_the_verifier(
+    exported: SimpleNamespace, name: str, begin: str
+) -> None:
+    done = exported.ok("audit", "verify", "export.cbor", "--format", name)
+    assert done.out.startswith(begin)
+    written = exported.ok("audit", "verify", "export.cbor", "--format", name, "-o", "report")
+    assert written.out == "VERIFIED\n"
+    report = (exported.folder / "report").read_text()
+    assert report.startswith(begin)
+    assert len(report.splitlines()) == len(done.out.splitlines())
+
+
+def test_a_ledger_held_against_the_memory_of_this_host_has_its_cards_once(
+    exported: SimpleNamespace,
+) -> None:
+    done = exported.ok("audit", "verify", "approvals", "export.cbor", "--format", "csv")
+    first, second = csv.DictReader(done.out.splitlines())
+    assert (first["log"], second["log"]) == ("approvals", "export.cbor")
+    assert first["card_hash"] == second["card_hash"]
+    assert (first["decision"], first["state"]) == ("approve", "APPROVED")
+
+
+@pytest.mark.parametrize("place", ["approvals/report", "export.cbor", "missing/report", "state"])
+def test_a_report_goes_to_no_ledger_no_input_and_no_key(
+    exported: SimpleNamespace, place: str
+) -> None:
+    before = (exported.folder / "export.cbor").read_bytes()
+    done = exported.run("audit", "verify", "export.cbor", "-o", place)
+    assert (done.status, done.out) == (2, "")
+    assert "nothing was read" in done.err
+    keys = next(exported.state.glob("cardchain/*/keys"))
+    beside = exported.run("audit", "verify", "export.cbor", "-o", str(keys / "report.json"))
+    assert (beside.status, beside.out) == (2, "")
+    assert (exported.folder / "export.cbor").read_bytes() == before
+    assert len([*keys.iterdir()]) == 1
+
+
+def test_json_is_short_for_its_format_and_excludes_the_others(exported: SimpleNamespace) -> None:
+    call = ("audit", "verify", "export.cbor", "--json", "--format")
+    assert exported.ok(*call, "json").json["verdict"] == "VERIFIED"
+    done = exported.run(*call, "csv")
+    assert (done.status, done.out) == (2, "")
+
+
+def test_on_a_terminal_the_verdict_has_a_colour(exported: SimpleNamespace) -> None:
+    """`script` gives the command a terminal."""
+    (exported.folder / "cut.cbor").write_bytes((exported.folder / "export.cbor").read_bytes()[:-1])
+    for name, line in (
+        ("export.cbor", "\x1b[32mVERIFIED\x1b[0m"),
+        ("cut.cbor", "\x1b[31mBROKEN\x1b[0m"),
+    ):
+        shown = exported.shell(f"script -qec 'cardchain audit verify {name}' /dev/null < /dev/null")
+        assert shown.out.splitlines()[-1] == line
+    assert "\x1b" not in exported.run("audit", "verify", "cut.cbor").out

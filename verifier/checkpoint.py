@@ -42,11 +42,11 @@ class Inclusion(NamedTuple):
 
 
 class Consistency(NamedTuple):
-    """A proof that the tree of a checkpoint extends that of an older size."""
+    """A proof that the tree of a checkpoint, left unread, extends that of an older size."""
 
     old: int
     hashes: tuple[bytes, ...]
-    checkpoint: Checkpoint
+    note: str
 
 
 def origin(chain: bytes) -> str:
@@ -73,12 +73,12 @@ def is_consistency(data: bytes) -> bool:
 
 
 def parse_consistency(data: bytes) -> Consistency:
-    """Read a consistency proof with the newer checkpoint; raises NoteRefused."""
+    """Read a consistency proof; its checkpoint is left as it is written. Raises NoteRefused."""
     lines, note = _parts(_text(data))
     if not lines[0].startswith(_OLD):
         raise NoteRefused("a line: old <size>", f'"{lines[0][:64]}"')
     old = _size(lines[0].removeprefix(_OLD), "an old size")
-    return Consistency(old, _hashes(lines[1:]), parse_checkpoint(note.encode()))
+    return Consistency(old, _hashes(lines[1:]), note)
 
 
 def parse_inclusion(text: str) -> Inclusion:

@@ -10,8 +10,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
+from verifier.assurance import WORDS
 from verifier.formats import FORMATS, every_card, render
 from verifier.output import PlaceRefused, check_place, save, wants_colour
+from verifier.pinfile import PinRefused
+from verifier.report import Report
 from verifier.software import SOFTWARE
 from verifier.spec import EVIDENCE_CLASSES
 from verifier.text import diagnostic, verdict_line
@@ -76,6 +79,7 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--expect-count", type=_count, metavar="N", help="the log holds at least N records"
     )
+    _add_anchors(command)
     command.add_argument(
         "--profile",
         action="append",
@@ -106,25 +110,68 @@ def parser() -> argparse.ArgumentParser:
     return command
 
 
+def _add_anchors(command: argparse.ArgumentParser) -> None:
+    """Add the options for what an auditor keeps (spec §16)."""
+    command.add_argument(
+        "--vkey",
+        action="append",
+        default=[],
+        metavar="VKEY",
+        help="public key of the signer of checkpoints, or a file of such keys",
+    )
+    command.add_argument(
+        "--checkpoint",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a signed checkpoint that was kept, or a proof that one extends it",
+    )
+    command.add_argument(
+        "--pin",
+        metavar="FILE",
+        help="the last head seen; made or moved on when the log is verified",
+    )
+    command.add_argument(
+        "--require",
+        action="append",
+        default=[],
+        choices=WORDS,
+        metavar="WORD",
+        help=f"the assurance that the log must reach: {', '.join(WORDS)}",
+    )
+    command.add_argument(
+        "--allow-withheld", action="store_true", help="openings may be absent; they are listed"
+    )
+
+
+def _named(options: argparse.Namespace) -> Iterable[str]:
+    """Give all paths that are read, as far as they are paths."""
+    groups = (options.path, options.key, options.profile, options.vkey, options.checkpoint)
+    named = [path for group in groups for path in group]
+    return filter(None, [*named, os.environ.get("CARDCHAIN_KEY", "")])
+
+
+def _check_places(command: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """Refuse to write where something is read."""
+    for option, file in (("-o/--output", options.output), ("--pin", options.pin)):
+        if file is None:
+            continue
+        others = [] if option == "--pin" or options.pin is None else [options.pin]
+        try:
+            check_place(file, [*_named(options), *others])
+        except PlaceRefused as error:
+            command.error(f"argument {option}: {file}: {error}; nothing was read")
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Verify what the arguments name, print the report, give the exit status."""
     command = parser()
     options = command.parse_args(arguments)
-    if options.output is not None:
-        named = [*options.path, *options.key, *options.profile, os.environ.get("CARDCHAIN_KEY", "")]
-        try:
-            check_place(options.output, filter(None, named))
-        except PlaceRefused as error:
-            command.error(f"argument -o/--output: {options.output}: {error}; nothing was read")
-    report = verify(
-        options.path,
-        options.key,
-        expect_head=options.expect_head,
-        expect_count=options.expect_count,
-        profile_files=options.profile,
-        floor=options.floor,
-        wanted=every_card if options.format == "csv" else None,
-    )
+    _check_places(command, options)
+    try:
+        report = _report(options)
+    except PinRefused as error:
+        command.error(f"argument --pin: {options.pin}: {error}; it is left as it is")
     colour = wants_colour(sys.stdout)
     if options.output is not None:
         save(options.output, render(report, options.format, verbose=options.verbose))
@@ -134,6 +181,23 @@ def run(arguments: Sequence[str] | None = None) -> int:
     if not options.quiet:
         _print(pieces)
     return report.verdict.exit_code
+
+
+def _report(options: argparse.Namespace) -> Report:
+    return verify(
+        options.path,
+        options.key,
+        expect_head=options.expect_head,
+        expect_count=options.expect_count,
+        profile_files=options.profile,
+        floor=options.floor,
+        wanted=every_card if options.format == "csv" else None,
+        vkeys=options.vkey,
+        checkpoint_files=options.checkpoint,
+        pin_file=options.pin,
+        required=options.require,
+        allow_withheld=options.allow_withheld,
+    )
 
 
 def _print(pieces: Iterable[str]) -> None:

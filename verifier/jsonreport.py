@@ -44,7 +44,10 @@ def _log(log: LogReport) -> dict[str, Any]:
         "path": escaped(log.path),
         "format": escaped(log.format),
         "verdict": log.verdict.value,
+        "scope": log.scope,
         "assurance": list(log.assurance),
+        "signed_to": log.signed_to,
+        "pinned_to": log.pinned_to,
         "inputs": [
             {"file": escaped(part.file), "bytes": part.bytes, "sha256": part.sha256}
             for part in log.inputs
@@ -84,6 +87,8 @@ def _log(log: LogReport) -> dict[str, Any]:
         "findings_total": log.findings_total,
         "approvals": [_approval(approval) for approval in log.approvals],
         "drifts": [_drift(drift) for drift in log.drifts],
+        "withheld": [{"seq": one.seq, "openings": list(one.openings)} for one in log.withheld],
+        "withheld_total": log.withheld_total,
         "warnings": [escaped(warning) for warning in log.warnings],
         "not_checked": [escaped(sentence) for sentence in log.not_checked],
     }

@@ -27,7 +27,8 @@ def note_step(record: Evidence, state: State) -> None:
 
 
 def note_profile(record: Evidence, state: State, tally: Tally) -> None:
-    """Note the chain profile that an opened or configured brings into force."""
+    """Note the chain profile that an opened or configured brings into force, and its vkey."""
+    tally.announced = record.body.get("vkey", tally.announced)
     digest = record.body.get("profile")
     if digest is not None:
         tally.profiles += 1

@@ -5,7 +5,6 @@ It is the one thing that the verifier writes, after a verdict of VERIFIED and ne
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from contextlib import suppress
@@ -74,17 +73,15 @@ def _hex(value: object, size: int, name: str) -> bytes:
 def write_pin(file: str, head: Head) -> None:
     """Put a head into a pin file, whole or not at all; it is on disk then. Raises OSError."""
     target = os.path.realpath(file)
-    members = {
-        "format": PIN_FORMAT,
-        "chain": head.chain.hex(),
-        "seq": head.seq,
-        "digest": head.digest.hex(),
-    }
+    text = (
+        f'{{"format": "{PIN_FORMAT}", "chain": "{head.chain.hex()}", '
+        f'"seq": {head.seq}, "digest": "{head.digest.hex()}"}}\n'
+    )
     part = f"{target}.{os.urandom(4).hex()}.part"
     descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with open(descriptor, "wb") as stream:
-            stream.write(json.dumps(members).encode() + b"\n")
+            stream.write(text.encode())
             stream.flush()
             os.fsync(descriptor)
         os.replace(part, target)

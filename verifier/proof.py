@@ -40,6 +40,7 @@ PROVEN = frozenset(
         "rekey",
         "pin",
         "time",
+        "inclusion",
         "card_hash",
         "opening_digest",
         "envelope_canonical",

@@ -115,6 +115,13 @@ class Drift(NamedTuple):
     more: bool
 
 
+class Withheld(NamedTuple):
+    """Openings of one record that are absent, as the auditor allows (spec §15.4)."""
+
+    seq: int
+    openings: tuple[str, ...]
+
+
 class Counts(NamedTuple):
     """What a log holds (spec §10.4).
 
@@ -189,7 +196,10 @@ class LogReport(NamedTuple):
     unix milliseconds. `complete` is true where an expected head or count was found, so that the
     end of the log was vouched for from outside. `drifts` are the dispatches, and refusals to
     dispatch, whose rebuilt envelope differs from the card. `histories` are those of the cards that
-    were asked for.
+    were asked for. `scope` says of an excerpt what it is of. `assurance` says how much a verdict of
+    VERIFIED rests on (spec §16.1), with the last seq that a checkpoint or a pinned head vouches
+    for; it is empty for any other verdict. `withheld` are openings that may be absent, as the
+    auditor says; it is cut at a limit, and `withheld_total` is their number.
     """
 
     path: str
@@ -213,16 +223,12 @@ class LogReport(NamedTuple):
     approvals: Collection[Approval] = ()
     drifts: tuple[Drift, ...] = ()
     histories: Iterable[History] = ()
-
-    @property
-    def assurance(self) -> tuple[str, ...]:
-        """How much a verdict of VERIFIED rests on (spec §16.1); empty for any other verdict."""
-        if self.verdict is not Verdict.VERIFIED:
-            return ()
-        pinned = any(
-            row.check.endswith("expected_head") and row.outcome is Outcome.PASS for row in self.rows
-        )
-        return ("pinned",) if pinned else ("integrity only",)
+    scope: str = ""
+    assurance: tuple[str, ...] = ()
+    signed_to: int | None = None
+    pinned_to: int | None = None
+    withheld: tuple[Withheld, ...] = ()
+    withheld_total: int = 0
 
 
 class Report(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
@@ -88,6 +88,7 @@ class State:
         "chain",
         "claims",
         "counts",
+        "covered",
         "digests",
         "disturbed",
         "excepted",
@@ -103,6 +104,7 @@ class State:
         "names",
         "pins",
         "prev",
+        "proofs",
         "ring",
         "sure_from",
         "surplus",
@@ -137,6 +139,9 @@ class State:
         # at and body of issued records without their envelope, by card, until it is seen
         self.claims: dict[bytes, tuple[int, dict[str, Any]]] = {}
         self.names: set[int] = set()  # hashes of versions and kids already reported
+        # of an excerpt: the seqs that a checkpoint covers; hashes, size and root of each proof
+        self.covered: Container[int] = ()
+        self.proofs: Mapping[int, tuple[Sequence[bytes], int, bytes]] = {}
         self.touched: set[bytes] = set()
         self.gaps: list[tuple[int, int]] = []  # missing seqs, as [first, end), in order
         self.surplus: int | None = None  # seq of the record before, where it came too late

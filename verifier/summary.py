@@ -7,8 +7,8 @@ from verifier.approvals import Approvals
 from verifier.checks import Check
 from verifier.checks.completeness import End, Expectation
 from verifier.histories import Collector
-from verifier.replay import Replay
-from verifier.report import Counts, Finding, Input, LogReport, Outcome, Row, Verdict
+from verifier.replay import MAX_FINDINGS, Replay
+from verifier.report import Counts, Finding, Input, LogReport, Outcome, Row, Verdict, Withheld
 from verifier.spec import VERSION
 
 # what no verifier can see from a log
@@ -31,6 +31,7 @@ class Reading:
         "inputs",
         "is_directory",
         "not_read",
+        "reasons",
         "unreadable",
         "warnings",
     )
@@ -42,6 +43,13 @@ class Reading:
         self.unreadable = False
         self.warnings: list[str] = []
         self.not_read: list[str] = []
+        # by check, why it was not made where it did not fail
+        self.reasons = {
+            "excerpt": "not an excerpt",
+            "inclusion": "not an excerpt",
+            "pinned_head": "give --pin",
+            "required": "give --require",
+        }
         self.inputs: list[Input] = []
         self.collector: Collector | None = None  # where histories of cards are asked for
 
@@ -61,6 +69,7 @@ class Reading:
 def report(path: str, replay: Replay, reading: Reading) -> LogReport:
     """Make the report of a log that was replayed."""
     state, tally = replay.state, replay.tally
+    withheld = _withheld(replay)
     verdict = Verdict.VERIFIED
     for finding in replay.findings:
         verdict = verdict.worse(finding.verdict)
@@ -100,6 +109,17 @@ def report(path: str, replay: Replay, reading: Reading) -> LogReport:
         approvals=Approvals(replay),
         drifts=tuple(tally.drifts),
         histories=() if reading.collector is None else reading.collector.close(replay),
+        withheld=withheld[:MAX_FINDINGS],
+        withheld_total=sum(len(one.openings) for one in withheld),
+    )
+
+
+def _withheld(replay: Replay) -> tuple[Withheld, ...]:
+    """Give the openings that are absent without a finding, which is where they may be."""
+    if replay.failed["opening_missing"]:
+        return ()
+    return tuple(
+        Withheld(seq, tuple(sorted(absent.names))) for seq, absent in replay.state.absent.items()
     )
 
 
@@ -126,6 +146,8 @@ def _why_not_checked(check: Check, replay: Replay, reading: Reading) -> str:
     tally, name = replay.tally, check.id
     if name in ("empty", "unreadable"):
         return ""
+    if name in reading.reasons:
+        return reading.reasons[name]
     if not tally.records:
         return "no record"
     if reading.not_read:
@@ -134,8 +156,10 @@ def _why_not_checked(check: Check, replay: Replay, reading: Reading) -> str:
         return "no sound record"
     if name == "segment_name" and not reading.is_directory:
         return "not a directory"
-    if name == "tag" and replay.failed["key_missing"]:
+    if name in ("tag", "key_missing") and _keyless(replay):
         return "a key is missing"
+    if name == "rekey" and _keyless(replay, first=1):
+        return "a new key is missing"
     if name == "pin" and not any(replay.state.pins.values()):
         return "no key file pins a record"
     if name in _OF_ENVELOPES and not tally.envelopes:
@@ -149,6 +173,12 @@ def _why_not_checked(check: Check, replay: Replay, reading: Reading) -> str:
     if name == "fork":
         return "no other input of this chain"
     return _why_not_expected(name, reading)
+
+
+def _keyless(replay: Replay, first: int = 0) -> bool:
+    """Say whether the secret of a kid that was in force is missing, from one of them on."""
+    state = replay.state
+    return any(state.ring.hmac(state.chain or b"", kid) is None for kid in list(state.kids)[first:])
 
 
 def _why_no_policy(name: str, replay: Replay) -> str:
@@ -192,7 +222,7 @@ def _pin_warnings(replay: Replay) -> list[str]:
 def _not_checked(replay: Replay) -> list[str]:
     tally = replay.tally
     sentences = sorted(tally.unproven)
-    if replay.failed["key_missing"]:
+    if replay.failed["key_missing"] or _keyless(replay):
         sentences.append("the HMACs of records whose key is missing")
     if replay.state.disturbed and tally.records:
         sentences.append("what a missing or unsound record could explain (spec §10.3)")

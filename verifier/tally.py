@@ -15,6 +15,7 @@ class Tally:
     """
 
     __slots__ = (
+        "announced",
         "asserted",
         "bad_dispatches",
         "bases",
@@ -46,6 +47,7 @@ class Tally:
         self.contained = self.asserted = self.bad_dispatches = 0
         self.profiles = self.governed = self.bases = self.manifests = 0
         self.exceptions: Counter[str] = Counter()
+        self.announced: str | None = None  # the newest vkey that the log names
         self.drifts: list[Drift] = []
         self.unproven: set[str] = set()  # sentences about what no check could judge
         self.first_seq: int | None = None

@@ -52,6 +52,7 @@ def _log(log: LogReport, verbose: bool) -> Iterator[str]:
         yield f"finding {number} of {log.findings_total}: {finding.check}"
         yield from finding_lines(finding)
     yield from _drifts(log)
+    yield from _withheld(log)
     if verbose:
         yield from _approvals(log)
     if log.findings_total > len(log.findings):
@@ -60,13 +61,31 @@ def _log(log: LogReport, verbose: bool) -> Iterator[str]:
         yield f"warning: {escaped(warning)}"
     for sentence in log.not_checked:
         yield f"not checked: {escaped(sentence)}"
-    if log.last_seq is not None and not log.complete:
+    if log.last_seq is not None and not log.complete and not log.scope:
         yield f"not checked: the log may go on beyond seq {log.last_seq}; give --expect-head HEX"
-    yield f"assurance: {' and '.join(log.assurance) or 'none'}"
+    yield from _assurance(log)
     yield f"verdict of this log: {log.verdict.value}"
 
 
+def _assurance(log: LogReport) -> Iterator[str]:
+    yield f"assurance: {' and '.join(log.assurance) or 'none'}"
+    if log.signed_to is not None:
+        yield f"signed up to seq: {log.signed_to}"
+    if log.pinned_to is not None:
+        yield f"pinned up to seq: {log.pinned_to}"
+
+
+def _withheld(log: LogReport) -> Iterator[str]:
+    """Give the openings that are absent with the leave of the auditor (spec §15.4)."""
+    for one in log.withheld:
+        yield f"withheld at seq {one.seq}: {', '.join(one.openings)}"
+    if log.withheld_total:
+        yield f"withheld openings: {log.withheld_total}"
+
+
 def _evidence(log: LogReport) -> Iterator[str]:
+    if log.scope:
+        yield f"scope: {log.scope}"
     for part in log.inputs:
         yield f"input: {escaped(part.file)}, {part.bytes} bytes, sha256 {part.sha256}"
     if log.chain is not None:

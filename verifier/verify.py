@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from verifier import checks, keys, source
+from verifier import auditing, checks, keys, source
+from verifier.anchors import Auditor, load_anchors
+from verifier.assurance import Sight, move_pin, with_assurance, with_pin
 from verifier.checks.completeness import Expectation
 from verifier.evidence import Evidence
 from verifier.fast import advance
@@ -13,8 +15,10 @@ from verifier.findings import finding
 from verifier.framing import Frames, Lost
 from verifier.governance import Library, load_profiles
 from verifier.header import header, now
+from verifier.held import Held
 from verifier.histories import Collector
 from verifier.lookout import Lookout
+from verifier.pinfile import read_pin
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings
 from verifier.report import Finding, LogReport, Outcome, Report
 from verifier.spec import EVIDENCE_CLASSES
@@ -32,12 +36,21 @@ def verify(
     floor: str = EVIDENCE_CLASSES[0],
     extra_keys: Iterable[keys.Key] = (),
     environ: Mapping[str, str] | None = None,
+    vkeys: Iterable[str] = (),
+    checkpoint_files: Iterable[str] = (),
+    pin_file: str | None = None,
+    required: Sequence[str] = (),
+    allow_withheld: bool = False,
     wanted: Callable[[str], bool] | None = None,
 ) -> Report:
     """Verify each path as one log and give one report (spec §10).
 
-    A path is a file, a ledger directory, a foreign log, or `-` for standard input. It gives a
-    report for every input, whatever the bytes, and writes nothing. `extra_keys` are keys that the
+    A path is a file, a ledger directory, a foreign log, an excerpt, or `-` for standard input. It
+    gives a report for every input, whatever the bytes. It writes nothing but the pin file, which is
+    made, or moved on, after a verdict of VERIFIED (spec §16.2); raises PinRefused where that cannot
+    be used. `vkeys` are keys of signers, or files of them; `checkpoint_files` are checkpoints and
+    consistency proofs that were kept; `required` are words of §16.1; `allow_withheld` lets openings
+    be absent. `extra_keys` are keys that the
     caller holds already. `expect_head` with `expect_count` N is required at seq N - 1.
     `profile_files` are profiles that cards name; `floor` is the evidence class that every
     approved card must reach (spec §8.7). `wanted` says of which cards, by their hash in hex, the
@@ -52,16 +65,27 @@ def verify(
     library, unused = load_profiles(profile_files)
     ring.warnings += unused
     policy = library, EVIDENCE_CLASSES.index(floor)
+    auditor, unused = load_anchors(vkeys, checkpoint_files)
+    ring.warnings += unused
+    pin = None if pin_file is None else read_pin(pin_file)
+    auditor = auditor._replace(pin=pin, allow_withheld=allow_withheld)
     logs: list[LogReport] = []
-    digests: list[dict[int, bytes]] = []
+    sights: list[Sight] = []
     for path in paths:
         if path == "-" or _is_ours(path):
-            log, seen = verify_log(path, ring, expectation, policy, len(paths) > 1, wanted)
+            log, seen = verify_log(path, ring, expectation, policy, auditor, len(paths) > 1, wanted)
         else:
-            log, seen = _verify_foreign(path, files, expectation, wanted), {}
+            log, seen = _verify_foreign(path, files, expectation, wanted), Sight({})
         logs.append(log)
-        digests.append(seen)
-    return Report(tuple(_with_forks(logs, digests)), header(started_at))
+        sights.append(seen)
+    logs = _with_forks(logs, [sight.digests for sight in sights])
+    if pin_file is not None:
+        logs = with_pin(logs, sights, pin)
+    judged = [
+        with_assurance(log, sight, pin, required) for log, sight in zip(logs, sights, strict=True)
+    ]
+    result = Report(tuple(judged), header(started_at))
+    return result if pin_file is None else move_pin(result, pin_file, pin)
 
 
 def _is_ours(path: str) -> bool:
@@ -93,24 +117,32 @@ def verify_log(
     ring: keys.Ring,
     expectation: Expectation,
     policy: tuple[Library, int],
+    auditor: Auditor,
     keep_digests: bool = False,
     wanted: Callable[[str], bool] | None = None,
-) -> tuple[LogReport, dict[int, bytes]]:
-    """Verify one cardchain log; give its report and, where asked for, its digests by seq.
+) -> tuple[LogReport, Sight]:
+    """Verify one cardchain log; give its report, and what else was seen of it.
 
     `policy` holds the profiles at hand and the floor of the auditor.
     """
-    lookout = Lookout(expectation.head, keep=keep_digests)
-    replay = Replay(State(ring, *policy), lookout)
+    anchors, aside = auditing.anchors_of(path, auditor)
+    lookout = Lookout(expectation.head, auditor.pin and auditor.pin.seq, keep_digests)
+    skipped = ("opening_missing",) if auditor.allow_withheld else ()
+    coverage = auditing.coverage_of(path, anchors)
+    replay = Replay(State(ring, *policy), lookout, coverage, skipped)
     reading = Reading(expectation, is_directory=source.is_ledger(path))
-    reading.warnings += ring.warnings
+    reading.warnings += [*ring.warnings, *aside]
     reading.collector = None if wanted is None else Collector(wanted)
     try:
         _replay(path, replay, reading)
+        held = auditing.hold(replay, reading, anchors)
         replay.finish(reading.end(replay))
     except TooManyFindings:
         reading.not_read.append(f"what follows: reading stopped after {MAX_FINDINGS} findings")
-    return report(path, replay, reading), lookout.digests or {}
+        replay.settle()
+        held = Held()
+    auditing.note(replay, reading, auditor)
+    return report(path, replay, reading), auditing.sight(replay, reading, held)
 
 
 def _replay(path: str, replay: Replay, reading: Reading) -> None:

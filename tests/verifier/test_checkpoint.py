@@ -82,7 +82,7 @@ def test_proofs_give_their_hashes_and_checkpoints() -> None:
     assert inclusion.note == NOTE
     consistency = parse_consistency(CONSISTENCY.encode())
     assert (consistency.old, list(consistency.hashes)) == (3, growth(3, LEAVES))
-    assert consistency.checkpoint == parse_checkpoint(NOTE.encode())
+    assert consistency.note == NOTE
     assert is_consistency(CONSISTENCY.encode())
     assert not is_consistency(NOTE.encode())
 
@@ -125,9 +125,7 @@ def test_an_inclusion_proof_in_another_form_is_refused(text: str) -> None:
         CONSISTENCY.replace("old 3", "old"),
         CONSISTENCY.replace("\n\ncard", "\ncard"),
         CONSISTENCY.replace("=\n", "\n", 1),
-        CONSISTENCY[:-1],
         written("old 3\n", 64 * [bytes(32)]),
-        written("old 3\n", growth(3, LEAVES), "\n" + NOTE),
         "old 3\n" + "\n" * (1 << 18),
     ],
 )
@@ -139,6 +137,9 @@ def test_a_consistency_proof_in_another_form_is_refused(text: str) -> None:
 @given(st.binary(max_size=200))
 def test_any_bytes_are_refused_without_a_crash(data: bytes) -> None:
     for begin in (b"", b"old 3\n", NOTE.encode()[:60]):
-        for parse in (parse_checkpoint, parse_consistency):
-            with pytest.raises(NoteRefused):
-                parse(begin + data)
+        with pytest.raises(NoteRefused):
+            parse_checkpoint(begin + data)
+    with pytest.raises(NoteRefused):
+        parse_consistency(data)
+    with pytest.raises(NoteRefused):
+        parse_inclusion(data.decode("latin-1"))

@@ -1,18 +1,20 @@
 """The table of checks, in the order of spec §10.1.
 
 A replay reports, for each record, the first row of scope RECORD that fails. The rows of the other
-scopes are about records that lack an opening, about a whole log, and about several logs.
+scopes are about records that lack an opening, about a whole log, about several logs, about a
+checkpoint or proof, about the form of an excerpt, and about what the report comes to.
 A check gives None, or what the spec asks for and what is there.
 """
 
 from __future__ import annotations
 
-from verifier.checks import card, chain, completeness, framing, policy
+from verifier.checks import card, chain, checkpoint, completeness, framing, policy
+from verifier.checks.checkpoint_rows import CHECKPOINT_ROWS
 from verifier.checks.event_rows import EVENT_ROWS, OF_A_CARD
-from verifier.checks.row import LOG, LOGS, OPENINGS, RECORD, Check
+from verifier.checks.row import ANCHOR, EXCERPT, LOG, LOGS, OPENINGS, RECORD, REPORT, Check
 from verifier.report import Verdict
 
-__all__ = ["CHECKS", "LOG", "LOGS", "OPENINGS", "RECORD", "Check"]
+__all__ = ["ANCHOR", "CHECKS", "EXCERPT", "LOG", "LOGS", "OPENINGS", "RECORD", "REPORT", "Check"]
 
 _CANNOT = Verdict.CANNOT_VERIFY
 
@@ -110,6 +112,7 @@ CHECKS = (
         "at never goes back but in a clock_reset, whose was is the at before",
         chain.check_time,
     ),
+    *CHECKPOINT_ROWS,
     Check("card_hash", "card hash", "§2", "the envelope hashes to card", card.check_card_hash),
     Check(
         "opening_digest",
@@ -257,5 +260,22 @@ CHECKS = (
         "two inputs of one chain never differ at a seq",
         completeness.check_fork,
         scope=LOGS,
+    ),
+    Check(
+        "pinned_head",
+        "completeness",
+        "§16.2",
+        "the log holds the head that the auditor pinned",
+        checkpoint.check_pinned_head,
+        scope=REPORT,
+    ),
+    Check(
+        "required",
+        "completeness",
+        "§16.3",
+        "the assurance that the auditor asked for is reached",
+        checkpoint.check_required,
+        verdict=_CANNOT,
+        scope=REPORT,
     ),
 )

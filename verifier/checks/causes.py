@@ -57,6 +57,40 @@ CAUSES = {
         "compare the pin in the key file with a copy of the log kept elsewhere",
     ),
     "time": ("the record was not written by this ledger: its clock never runs backwards", _LOG),
+    "excerpt": (
+        "the excerpt was changed, or made by software that does not keep to the format",
+        "ask for the excerpt again, or for the whole log",
+    ),
+    "checkpoint": (
+        "the file is no checkpoint, was changed, or is of another ledger",
+        "look at the file; give the checkpoints of other ledgers with their own logs",
+    ),
+    "checkpoint_key": (
+        "the vkey of its signer was not given, or signatures cannot be checked here",
+        "give the vkey of the signer with --vkey, or install what is missing: "
+        "pip install cryptography",
+    ),
+    "checkpoint_signature": (
+        "the checkpoint was changed after it was signed, or somebody else signed it",
+        "get the checkpoint again from its signer, and hold the vkey against where it came from",
+    ),
+    "checkpoint_size": (
+        "the end of the log was cut off, or the log was rolled back",
+        "take the export again, and find out who could change the log",
+    ),
+    "checkpoint_root": (
+        "the log was rewritten below the checkpoint by someone with its key, or another history "
+        "was signed",
+        "compare with a copy from the time of the checkpoint: cardchain-verify COPY LOG",
+    ),
+    "inclusion": (
+        "the record was changed, or was never in the log that was signed",
+        "ask for the excerpt again, or for the whole log",
+    ),
+    "consistency": (
+        "the ledger was rewritten between two checkpoints, or its signer showed two histories",
+        "keep both checkpoints as evidence, and ask for the whole log",
+    ),
     "card_hash": (
         "the envelope was changed after it was hashed",
         "compare the envelope with another copy: cardchain show DIR HASH --raw | sha256sum",
@@ -127,6 +161,14 @@ CAUSES = {
     "expected_head": (
         "the end of the log was cut off or replaced, or the digest is of another log",
         "take the export again, and find out who could change the log",
+    ),
+    "pinned_head": (
+        "the log was cut, rolled back or rewritten since it was looked at last, or is another one",
+        "keep the pin file and this log as evidence; ask for the log that holds the head",
+    ),
+    "required": (
+        "nothing that was kept or signed vouches for this log",
+        "give a checkpoint with --checkpoint and its vkey with --vkey, or a pin with --pin",
     ),
     "fork": (
         "the ledger was copied or restored, and both were written to",

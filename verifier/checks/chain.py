@@ -55,7 +55,7 @@ def check_kid(record: Evidence, state: State) -> Problem | None:
 def check_key_missing(record: Evidence, state: State) -> Problem | None:
     """A secret for the kid is at hand, and for the new one of a rekeyed (spec §4.2)."""
     chain = record.chain or state.chain
-    if chain is None or not record.kid:
+    if chain is None or not record.kid or record.seq in state.covered:
         return None
     for kid in (record.kid, record.body.get("kid", record.kid)):
         if state.ring.hmac(chain, kid) is None:

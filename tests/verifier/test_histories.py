@@ -67,6 +67,20 @@ def test_the_fused_loop_and_the_table_give_the_same(
     assert sum(len(card.events) for card in fused) == 2 * records - 1
 
 
+def test_places_count_from_the_beginning_of_a_file_that_is_read_in_pieces(
+    new_log: Callable[..., Any], key: str, tmp_path: Path
+) -> None:
+    log = new_log()
+    log.open()
+    for number in range(700):
+        log.issue(number, reasoning="r" * 2000)
+    assert len(log.data) > 1 << 20
+    found = histories(log, key, tmp_path)
+    places = [sum(map(len, log.records[:seq])) for seq in (1, 350, 700)]
+    assert [found[number].events[0].offset for number in (0, 349, 699)] == places
+    assert found[699].events[0].seq == 700
+
+
 def settled(log: Any, card: tuple[bytes, bytes, int], of: int, outcome: str) -> int:
     seq: int = log.add("settled", card[0], {"of": of, "outcome": outcome}, {"envelope": card[1]})
     return seq

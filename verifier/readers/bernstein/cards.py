@@ -16,6 +16,7 @@ from verifier.readers.bernstein.register import EXPIRED, RELEASED, RESOLVED, Car
 from verifier.readers.bernstein.text import shown
 
 PREFIX: Final = "chat.approval_card."
+ACKNOWLEDGED: Final = "chain.tear_acknowledged"
 # The gate reads its clock, waits for locks, reads the log, and only then is the record stamped.
 WAIT: Final = 300.0
 _WAIT_AT_EXPIRY: Final = 5.0
@@ -106,6 +107,13 @@ class Cards:
         """Say whether a record that is missing or unsound may explain the history of a card."""
         card = self.cards.get(card_hash) if isinstance(card_hash, str) else None
         return self.damage >= 0 and (card is None or card.seq <= self.damage)
+
+    def count_sound(self, issued: int, resolved: int) -> None:
+        """Count envelopes and decisions in which all holds."""
+        self.envelopes_total += issued
+        self.envelopes_ok += issued
+        self.decisions_total += resolved
+        self.decisions_ok += resolved
 
     def _count(self, kind: str, problem: Problem | None) -> None:
         if kind == "issued":

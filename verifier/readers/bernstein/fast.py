@@ -14,13 +14,13 @@ from collections.abc import Iterator
 from functools import lru_cache
 from json.decoder import scanstring  # type: ignore[attr-defined]
 from json.encoder import encode_basestring
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from verifier.readers.bernstein.cards import PREFIX, STEP_BACK, WAIT, Cards
+from verifier.readers.bernstein.cards import ACKNOWLEDGED, PREFIX, STEP_BACK, WAIT, Cards
 from verifier.readers.bernstein.chain import At, Chain
 from verifier.readers.bernstein.envelope import FAR, MAX_REASONING
 from verifier.readers.bernstein.keys import Key
-from verifier.readers.bernstein.register import OPEN, RESOLVED
+from verifier.readers.bernstein.register import EXPIRED, OPEN, RESOLVED
 from verifier.readers.bernstein.text import Scanner, line_form, seconds
 
 _MAX_LINE: Final = 1 << 16
@@ -28,7 +28,7 @@ _MAX_KNOWN: Final = 4096
 _NEVER: Final = -math.inf
 _ISSUED: Final = f"{PREFIX}issued"
 _RESOLVED: Final = f"{PREFIX}resolved"
-_KINDS: Final = {_ISSUED, _RESOLVED}
+_REFUSED: Final = f"{PREFIX}refused"
 _BEFORE_TAG: Final = len('"hmac": "')
 _AFTER_TAG: Final = 64 + len('", ')
 
@@ -61,53 +61,51 @@ _RESOLVED_DETAILS: Final = re.compile(
     rf'"issued_worktree_id": "({_P})", "prev_chain_digest": "({_H})", "resolved_at": ({_N}), '
     rf'"session_id": "{_P}", "thread_id": "({_P})", "worktree_id": "({_P})"\}}'
 ).match
-_CARD_FRAME: Final = (
-    ', "event_type": "%s", "hmac": "%s", "prev_hmac": "%s", "resource_id": "%s", '
-    '"resource_type": "approval_card", "scheme": 2, "timestamp": "%s'
-)
+_FRONT: Final = re.compile(rf'\{{"actor": "({_P})", "details": ').match
+_FRAME: Final = re.compile(
+    rf', "event_type": "({_P})", "hmac": ".{{64}}", "prev_hmac": ".{{64}}", '
+    rf'"resource_id": "({_S})", "resource_type": "({_S})", "scheme": 2, '
+).match
+_FRAME_TO_TAG: Final = len(', "event_type": "", "hmac": "')
 _END: Final = re.compile(r'([0-5][0-9])\.([0-9]{6})Z"\}').fullmatch
 _END_LENGTH: Final = len('ss.ffffffZ"}')
+_TIME_LENGTH: Final = len('YYYY-MM-DDThh:mm:ss.ffffffZ"}')
 _MINUTE_LENGTH: Final = len("YYYY-MM-DDThh:mm:")
-_TAG_TO_END: Final = len(_CARD_FRAME % ("", *[f"{0:064}"] * 3, "")) - (
-    len(', "event_type": "", "hmac": "') - _MINUTE_LENGTH - _END_LENGTH
-)
 _STRING: Final = re.compile(rf'"{_S}"')
-_ANY_LINE: Final = re.compile(rf'\{{"actor": "({_S})", "details": ').match
-_ANY_FRAME: Final = re.compile(
-    rf', "event_type": "({_S})", "hmac": "({_H})", "prev_hmac": "({_H})", '
-    rf'"resource_id": "({_S})", "resource_type": "({_S})"(, "scheme": 2)?, '
-    r'"timestamp": "(.{17})([0-5][0-9])\.([0-9]{6})Z"\}'
-).fullmatch
+
+
+class _Other(NamedTuple):
+    """A line of any kind: decoded facts, and where its details end; `resource` is as spelled."""
+
+    actor: str
+    details: dict[str, Any]
+    end: int
+    kind: str
+    resource: str
+    type_: str
 
 
 class Fast:
     """Accepts records of one log; `chain` and `cards` are those of the walk over it."""
 
-    def __init__(
-        self,
-        chain: Chain,
-        cards: Cards,
-        keys: list[Key],
-        expect: str | None,
-        scanner: Scanner,
-    ) -> None:
-        """Start; the walk puts the key of the log first, and scans with the same scanner."""
-        self._chain, self._cards, self._keys = chain, cards, keys
-        self._expect, self._scanner = expect, scanner
+    def __init__(self, chain: Chain, cards: Cards, keys: list[Key], expect: str | None) -> None:
+        """Start; the walk keeps the key of the log first in `keys`."""
+        self._chain, self._cards, self._keys, self._expect = chain, cards, keys, expect
+        self._scanner = Scanner()
         self._scores: set[str] = set()
 
     def left(
         self, lines: Iterator[tuple[bytes, bool]], at: At, *, ready: bool
     ) -> tuple[bytes, bool] | None:
-        """Accept events of cards as long as they are plainly right, and fold them in.
+        """Accept lines as long as they are plainly right, and fold them in.
 
         Gives the first line that it does not accept, with `at` set to its place, or None where
         there are no more. It begins where the caller is `ready`, after the first line of a file,
-        once an HMAC held and both kinds of event were counted, and with nothing to excuse.
+        once a sound record under a known key was counted, and with nothing to excuse.
         """
         chain = self._chain
         if (
-            not (ready and at.line and chain.authentic and chain.kinds.keys() >= _KINDS)
+            not (ready and at.line and chain.authentic and chain.start)
             or chain.excused
             or chain.alternative is not None
         ):
@@ -117,9 +115,10 @@ class Fast:
             return first
         begun, keyed = self._keys[0].begun(2)
         expect, day = self._expect, at.day or ""
-        seq, head, high = chain.seq, chain.head or "", chain.high
-        minute, start, time = "?", _NEVER, ""
-        issued = resolved = read = 0
+        kinds, seq, head, high = chain.kinds, chain.seq, chain.head or "", chain.high
+        issued, resolved = kinds[_ISSUED], kinds[_RESOLVED]
+        minute, start = "?", _NEVER
+        read, last = 0, ""
         left: tuple[bytes, bool] | None = None
         raw = b""
         try:
@@ -128,20 +127,26 @@ class Fast:
                 size = len(raw)
                 read += size + 1
                 text = raw.decode("ascii") if whole and size <= _MAX_LINE else ""
-                details = _ISSUED_DETAILS(text)
-                kind = _ISSUED
+                kind, details, other = _ISSUED, _ISSUED_DETAILS(text), None
                 if details is None:
-                    details = _RESOLVED_DETAILS(text)
-                    kind = _RESOLVED
-                    if details is None:
+                    kind, details = _RESOLVED, _RESOLVED_DETAILS(text)
+                if details is not None:
+                    groups = details.groups()
+                    card = groups[0] if kind is _ISSUED else groups[2]
+                    type_, at_frame = "approval_card", details.end()
+                else:
+                    other = self._other(text, head)
+                    if other is None:
                         break
+                    _, _, at_frame, kind, card, type_ = other
 
                 # the time, of which the minute is that of the line before most often
-                end = _END(text, size - _END_LENGTH)
+                at_end = size - _END_LENGTH
+                end = _END(text, at_end)
                 if end is None:
                     break
-                if not text.startswith(minute, size - _END_LENGTH - _MINUTE_LENGTH):
-                    minute = text[size - _END_LENGTH - _MINUTE_LENGTH : size - _END_LENGTH]
+                if not text.startswith(minute, at_end - _MINUTE_LENGTH):
+                    minute = text[at_end - _MINUTE_LENGTH : at_end]
                     start = _start(minute) if minute.startswith(day) else _NEVER
                 second, micro = end.groups()
                 now = start + int(second) + int(micro) / 1e6
@@ -149,51 +154,44 @@ class Fast:
                     break
 
                 # the HMAC, and all that follows the details in one comparison
-                at_tag = size - _TAG_TO_END
+                at_tag = at_frame + len(kind) + _FRAME_TO_TAG
                 inner, outer = begun.copy(), keyed.copy()
                 inner.update(
                     head.encode() + raw[: at_tag - _BEFORE_TAG] + raw[at_tag + _AFTER_TAG :]
                 )
                 outer.update(inner.digest())
                 tag = outer.hexdigest()
-                groups = details.groups()
-                card = groups[0] if kind is _ISSUED else groups[2]
-                if tag == expect or not text.startswith(
-                    _CARD_FRAME % (kind, tag, head, card, minute), details.end()
+                if tag == expect or text[at_frame:at_end] != (
+                    f', "event_type": "{kind}", "hmac": "{tag}", "prev_hmac": "{head}", '
+                    f'"resource_id": "{card}", "resource_type": "{type_}", "scheme": 2, '
+                    f'"timestamp": "{minute}'
                 ):
                     break
 
-                if kind is _ISSUED:
-                    if not self._issue(groups, head, seq + 1, now):
-                        break
-                    issued += 1
+                if kind not in kinds:
+                    break
+                if other is not None:
+                    folded = self._take(other, head, now)
+                elif kind is _ISSUED:
+                    folded = self._issue(groups, head, seq + 1, now)
                 else:
-                    if not self._resolve(groups, head, now):
-                        break
-                    resolved += 1
-                seq, head, high, time, left = seq + 1, tag, now, f"{minute}{second}.{micro}Z", None
-        except ValueError:  # text that is not ASCII, no number, or no Unicode in an envelope
+                    folded = self._resolve(groups, head, now)
+                if not folded:
+                    break
+                kinds[kind] += 1
+                seq, head, high, last, left = seq + 1, tag, now, text, None
+        except (ValueError, StopIteration, RecursionError):  # no such text, JSON or number
             pass
         finally:
-            at.advance(issued + resolved + (left is not None), read, raw)
-            if issued or resolved:
-                self._accepted(issued, resolved, head, high, time)
+            count = seq - chain.seq
+            at.advance(count + (left is not None), read, raw)
+            if count:
+                chain.seq, chain.head, chain.high, chain.high_seq = seq, head, high, seq
+                chain.records += count
+                chain.authentic += count
+                chain.end, chain.seen_new = last[-_TIME_LENGTH:-2], True
+                self._cards.count_sound(kinds[_ISSUED] - issued, kinds[_RESOLVED] - resolved)
         return left
-
-    def _accepted(self, issued: int, resolved: int, head: str, high: float, time: str) -> None:
-        """Count the records that were accepted in a row; `time` is that of the last one."""
-        chain, cards, count = self._chain, self._cards, issued + resolved
-        chain.seq += count
-        chain.records += count
-        chain.authentic += count
-        chain.kinds[_ISSUED] += issued
-        chain.kinds[_RESOLVED] += resolved
-        chain.head, chain.high, chain.high_seq, chain.end = head, high, chain.seq, time
-        chain.seen_new = True
-        cards.envelopes_total += issued
-        cards.envelopes_ok += issued
-        cards.decisions_total += resolved
-        cards.decisions_ok += resolved
 
     def _issue(self, groups: tuple[str, ...], head: str, seq: int, now: float) -> bool:
         """Take in a card, where its envelope is lawful and it was not issued before."""
@@ -262,50 +260,60 @@ class Fast:
         cards.states[number] = RESOLVED
         return True
 
-    def prove(self, raw: bytes) -> tuple[dict[str, Any], float] | None:
-        """Give a record of any kind in which all holds but what it says of a card, and its time.
+    def _other(self, text: str, head: str) -> _Other | None:
+        """Read a line of any kind, of which what follows the details is still to be compared."""
+        front = _FRONT(text)
+        if front is None:
+            return None
+        start = front.end()
+        self._scanner.constants = 0
+        details, end = self._scanner.scan(text, start)
+        frame = _FRAME(text, end)
+        if (
+            frame is None
+            or type(details) is not dict
+            or self._scanner.constants
+            or details.get("prev_chain_digest", head) != head
+            or line_form(details) != text[start:end]
+        ):
+            return None
+        return _Other(front[1], details, end, *frame.groups())
 
-        It follows the record before it, and its HMAC holds under the key of the log.
-        """
-        chain = self._chain
-        if not chain.authentic or len(raw) > _MAX_LINE:
-            return None
-        try:
-            text = raw.decode("ascii")
-            front = _ANY_LINE(text)
-            if front is None:
-                return None
-            start = front.end()
-            self._scanner.constants = 0
-            details, end = self._scanner.scan(text, start)
-            frame = _ANY_FRAME(text, end)
-            if frame is None or type(details) is not dict or self._scanner.constants:
-                return None
-            if line_form(details) != text[start:end]:
-                return None
-        except (ValueError, StopIteration, RecursionError):
-            return None
-        kind, tag, prev, resource, type_, new, minute, second, micro = frame.groups()
-        if prev != chain.head or tag == self._expect:
-            return None
-        if details.get("prev_chain_digest", prev) != prev or _start(minute) == _NEVER:
-            return None
-        scheme, at_tag = 2 if new else 1, frame.start(2)
-        body = raw[: at_tag - _BEFORE_TAG] + raw[at_tag + _AFTER_TAG :]
-        if self._keys[0].record_hmac(scheme, prev, body) != tag:
-            return None
-        record = {
-            "actor": _text(front[1]),
-            "details": details,
-            "event_type": _text(kind),
-            "hmac": tag,
-            "prev_hmac": prev,
-            "resource_id": _text(resource),
-            "resource_type": _text(type_),
-            "scheme": scheme,
-            "timestamp": f"{minute}{second}.{micro}Z",
-        }
-        return record, _start(minute) + int(second) + int(micro) / 1e6
+    def _take(self, other: _Other, head: str, now: float) -> bool:
+        """Take in a record that is not about a card, or a refusal for one of the usual reasons."""
+        if not other.kind.startswith(PREFIX):
+            return other.kind != ACKNOWLEDGED
+        details, card, approver = other.details, other.resource, other.details.get("approver")
+        if (
+            other.kind != _REFUSED
+            or other.type_ != "approval_card"
+            or details.get("card_hash") != card
+            or "\\" in card
+            or details.get("prev_chain_digest") != head
+            or approver != other.actor
+            or not other.actor.strip(" ")
+            or not self._is_true(details.get("reason"), card, details, now)
+        ):
+            return False
+        self._cards.contained += 1
+        return True
+
+    def _is_true(self, reason: object, card: str, details: dict[str, Any], now: float) -> bool:
+        """Say whether a refusal is plainly true; one as expired ends its card."""
+        cards = self._cards.cards
+        number = cards.numbers.get(card)
+        if number is None:
+            return reason == "hash_mismatch"
+        if details.get("expected_card_hash", card) != card:
+            return False
+        if reason == "already_settled":
+            return cards.states[number] != OPEN
+        if reason != "expired" or cards.states[number] != OPEN:
+            return False
+        if now < cards.not_after[number] - STEP_BACK:
+            return False
+        cards.states[number] = EXPIRED
+        return True
 
 
 @lru_cache(maxsize=1024)

@@ -64,14 +64,17 @@ class Register:
         origin: tuple[str, str],
     ) -> None:
         """Remember a card that was not issued before; `origin` is its worktree and thread."""
-        self.numbers[card_hash] = len(self.numbers)
+        shared = self._shared
+        if origin not in shared:
+            if len(shared) == _SHARED:
+                shared.clear()
+            shared[origin] = origin
+        self.numbers[card_hash] = len(self._seqs)
         self._seqs.append(seq)
         self.created_at.append(created_at)
         self.not_after.append(not_after)
         self.states.append(OPEN)
-        if len(self._shared) > _SHARED:
-            self._shared.clear()
-        self.origins.append(self._shared.setdefault(origin, origin))
+        self.origins.append(shared[origin])
 
     def end(self, number: int, state: int) -> None:
         """Set the state of a card."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any, Final
 
-from verifier.readers.bernstein.cards import PREFIX, Cards, Event
+from verifier.readers.bernstein.cards import ACKNOWLEDGED, PREFIX, Cards, Event
 from verifier.readers.bernstein.chain import At, Chain
 from verifier.readers.bernstein.envelope import HEX64
 from verifier.readers.bernstein.fast import Fast
@@ -54,7 +54,7 @@ class Walk:
         self._misdated = False
         self._at = At()
         self._scanner = Scanner()
-        self._fast = Fast(self.chain, self.cards, self._keys, expect_head, self._scanner)
+        self._fast = Fast(self.chain, self.cards, self._keys, expect_head)
 
     def read(self, segment: Segment, survey: Survey, tears: tuple[Tear, ...]) -> None:
         """Walk one file. Raises OSError if it can no longer be read."""
@@ -125,21 +125,11 @@ class Walk:
         )
 
     def _line(self, raw: bytes) -> None:
-        chain = self.chain
-        chain.seq += 1
-        proven = self._fast.prove(raw)
-        if proven is not None:
-            record, at = proven
-            chain.records += 1
-            chain.authentic += 1
-            self._advance(record)
-            chain.excused, chain.alternative = False, None
-            self._sound(record, at)
-            return
-        examined = self._canonical(raw)
-        if examined is not None:
-            chain.records += 1
-            self._examine(examined, raw)
+        self.chain.seq += 1
+        record = self._canonical(raw)
+        if record is not None:
+            self.chain.records += 1
+            self._examine(record, raw)
 
     def _examine(self, record: dict[str, Any], raw: bytes) -> None:
         """Make every check of a record by name, and report the first that fails."""
@@ -290,7 +280,7 @@ class Walk:
             self._day(timestamp)
         if kind.startswith(PREFIX):
             self._card(record, at)
-        elif kind == "chain.tear_acknowledged":
+        elif kind == ACKNOWLEDGED:
             self._acknowledge(record["details"])
         self._clock(timestamp, at)
 

@@ -1,14 +1,17 @@
 /* Byte strings: hexadecimal, comparison, text. Lengths count bytes. */
 
-const DIGITS = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
+const DIGITS = [..."0123456789abcdef"].map((digit) => digit.charCodeAt(0));
 const ENCODER = new TextEncoder();
 const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
-/** Lower-case hexadecimal of a byte string (spec §1). */
+/** Lower-case hexadecimal of a short byte string (spec §1). */
 export function hex(bytes) {
-  let text = "";
-  for (let at = 0; at < bytes.length; at += 1) text += DIGITS[bytes[at]];
-  return text;
+  const codes = new Array(2 * bytes.length);
+  for (let at = 0; at < bytes.length; at += 1) {
+    codes[2 * at] = DIGITS[bytes[at] >> 4];
+    codes[2 * at + 1] = DIGITS[bytes[at] & 15];
+  }
+  return String.fromCharCode(...codes);
 }
 
 /** The bytes of an even number of lower-case hexadecimal digits. */

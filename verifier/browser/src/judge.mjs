@@ -5,6 +5,7 @@ import { CARD_CHECKS, isReadable } from "./checks_card.mjs";
 import { POLICY_CHECKS, evidenceCard } from "./checks_policy.mjs";
 import { BELONGS, RECORD_CHECKS } from "./checks_record.mjs";
 import { REFUSAL_CHECKS, countKey, isAsserted } from "./checks_refusal.mjs";
+import { Histories } from "./history.mjs";
 import { PLACE_CHECKS, hasUnnamed, missingOpenings, remember } from "./openings.mjs";
 import { Sequence } from "./place.mjs";
 import { combined, profileOf } from "./profile.mjs";
@@ -31,9 +32,11 @@ export class Log {
     this.state = new State();
     this.sequence = new Sequence();
     this.tally = new Tally();
+    this.histories = new Histories();
     this.findings = [];
     this.kids = new Set();
     this.missingKids = new Set();
+    this.rulesKept = new Map();
     this.missingProfiles = new Set();
     this.wrongEnvelopes = new Set();
     this.records = new Map(); // seq to {digest, bound}
@@ -138,6 +141,7 @@ export class Log {
       this.seeStep(record, false);
       this.lose();
     } else this.keep(record);
+    this.histories.take(record, !(isUnsound || belongs));
     remember(this, record, isUnsound || belongs);
     this.lastCheck = failed?.id ?? null;
     this.lastDigest = record.digest;
@@ -229,6 +233,7 @@ export class Log {
   }
 
   reportRecord(check, record, { expected, found }) {
+    this.histories.blame(record, check);
     this.report(check, {
       file: record.file, offset: record.offset, seq: record.seq, expected, found,
     });
@@ -270,7 +275,18 @@ export class Log {
     return card === null ? null : this.rulesOf(card);
   }
 
+  /** The rules of both profiles together; most cards have the same two. */
   rules(chainProfile, cardProfile) {
+    const name = `${String(chainProfile)} ${cardProfile}`;
+    let rules = this.rulesKept.get(name);
+    if (rules === undefined) {
+      rules = this.rulesMade(chainProfile, cardProfile);
+      this.rulesKept.set(name, rules);
+    }
+    return rules;
+  }
+
+  rulesMade(chainProfile, cardProfile) {
     const wanted = [chainProfile, cardProfile].filter((one) => one !== null && one !== UNKNOWN);
     const found = [...new Set(wanted)].map((digest) => [digest, this.profile(digest)]);
     const known = found.filter(([, one]) => one?.rules).map(([, one]) => one.rules);
@@ -292,6 +308,7 @@ export class Log {
 
   profileFrom(digest, bytes) {
     this.state.profiles.set(digest, profileOf(bytes));
+    this.rulesKept.clear();
     return this.state.profiles.get(digest);
   }
 }

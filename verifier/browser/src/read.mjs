@@ -122,41 +122,68 @@ export class Digester {
 }
 
 /**
- * An envelope with everything that can be said of it alone: {bytes, value, fault, …}.
+ * An envelope with everything that can be said of it alone.
  * `fault` is {check, expected, found} of the first of its checks that fails, or null.
+ * The value is read again from the bytes where it is not among the last ones used: a log may hold
+ * more envelopes than there is memory for.
  */
+export class Examined {
+  constructor(bytes, { fault, isOtherFormat = false, task = null }) {
+    Object.assign(this, { bytes, fault, isOtherFormat, task });
+  }
+
+  get value() {
+    const kept = RECENT.get(this);
+    if (kept !== undefined) return kept;
+    const value = parsedJson(this.bytes);
+    keepRecent(this, value);
+    return value;
+  }
+}
+
+const RECENT = new Map();
+const MOST_RECENT = 512;
+
+function keepRecent(examinedOne, value) {
+  if (RECENT.size >= MOST_RECENT) RECENT.delete(RECENT.keys().next().value);
+  RECENT.set(examinedOne, value);
+}
+
+/** Examines the bytes of an envelope. */
 export async function examined(bytes) {
-  const found = { bytes, value: null, fault: null, isOtherFormat: false, task: null };
-  const wrong = canonicalFault(bytes, found);
-  if (wrong !== null) return { ...found, fault: { check: "envelope_canonical", ...wrong } };
-  if (isOtherFormat(found.value)) return { ...found, isOtherFormat: true };
-  const schema = schemaFault(found.value);
+  const { value, wrong } = canonicalFault(bytes);
+  if (wrong) return new Examined(bytes, { fault: { check: "envelope_canonical", ...wrong } });
+  if (isOtherFormat(value)) return new Examined(bytes, { fault: null, isOtherFormat: true });
+  const schema = schemaFault(value);
   if (schema !== null) {
     const place = schema.pointer || "the document";
     const fault = { check: "envelope_schema", expected: `${place}: ${schema.expected}`, found: "" };
-    return { ...found, fault };
+    return new Examined(bytes, { fault });
   }
-  const inputs = digestInputs(found.value);
+  const inputs = digestInputs(value);
   const [args, effect, task] = await Promise.all(
     [inputs.args, inputs.effect, inputs.task].map(sha256),
   );
-  found.task = task;
-  found.fault =
-    differs("args_digest", args, found.value.get("action").get("args_digest")) ??
-    differs("effect_key", effect, found.value.get("effect_key"));
+  const fault =
+    differs("args_digest", args, value.get("action").get("args_digest")) ??
+    differs("effect_key", effect, value.get("effect_key"));
+  const found = new Examined(bytes, { fault, task });
+  keepRecent(found, value);
   return found;
 }
 
-function canonicalFault(bytes, found) {
+/** The value of strict JSON in canonical form, or what is wrong with it. */
+function canonicalFault(bytes) {
+  let value;
   try {
-    found.value = parsedJson(bytes);
+    value = parsedJson(bytes);
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     const place = error.pointer || "the document";
-    return { expected: "strict JSON (spec §2.1)", found: `${place}: ${error.message}` };
+    return { wrong: { expected: "strict JSON (spec §2.1)", found: `${place}: ${error.message}` } };
   }
-  if (sameBytes(canonical(found.value), bytes)) return null;
-  return { expected: "the canonical form", found: "another form of the same value" };
+  if (sameBytes(canonical(value), bytes)) return { value };
+  return { wrong: { expected: "the canonical form", found: "another form of the same value" } };
 }
 
 function differs(check, expected, found) {

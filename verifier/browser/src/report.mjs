@@ -40,7 +40,7 @@ export function logReport(input, source, log, options, before) {
     inputs: source.inputs, warnings: [...options.warnings, ...warningsOf(source, log)],
     notChecked: notProven(log), kids: [...log.kids], firstSeq: tally.firstSeq,
     lastSeq: tally.lastSeq, head: log.head, startAt: tally.startAt, endAt: tally.endAt,
-    complete: isComplete(log, facts), counts: countsOf(log), records: log.records, cards: log.state.cards,
+    complete: isComplete(log, facts), counts: countsOf(log), records: log.records, log,
   };
 }
 

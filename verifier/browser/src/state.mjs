@@ -28,10 +28,11 @@ export class State {
     let card = this.cards.get(hash);
     if (card === undefined) {
       card = {
-        hash, isIssued: false, isTouched: false, isJudged: false, epoch: this.epoch, events: [],
+        hash, isIssued: false, isTouched: false, isJudged: false, epoch: this.epoch,
         step: null, notAfter: null, grantTtl: null, issueResets: 0, lastSeq: null,
         decision: null, decidedAt: null, decidedResets: 0, isWithdrawn: false, isSuperseded: false,
-        isDispatched: false, outcome: null, envelope: null, presented: null,
+        isDispatched: false, isException: false, showsRebuilt: false, outcome: null,
+        envelope: null, presented: null,
         chainProfile: UNKNOWN, issuedBody: null,
       };
       this.cards.set(hash, card);
@@ -103,6 +104,8 @@ export class State {
     } else if (record.kind === "withdrawn") card.isWithdrawn = true;
     else if (record.kind === "dispatched") {
       card.isDispatched = true;
+      card.isException = record.body.has("exceptions");
+      card.showsRebuilt = record.rebuilt !== null;
       if (card.step !== null) this.step(card.step).attempt = card.hash;
     } else if (record.kind === "settled") card.outcome = record.body.get("outcome");
     if (record.kind !== "refused") card.lastSeq = record.seq;

@@ -50,18 +50,21 @@ async function profilesOf(files, warnings) {
 
 async function verifiedLog(input, options, before, progress) {
   const source = await readInput(input);
-  const pieces = source.files.map((file) => ({ file, items: [...readItems(file)] }));
-  const chain = chainOf(pieces);
+  const chain = chainOf(source.files);
   const ring = new Map(
     options.keys.filter((key) => key.chain === chain).map((key) => [key.kid, key]),
   );
   const pins = options.keys.filter((key) => key.chain === chain && key.pin !== null);
   const log = new Log({ ...options, chain, ring, pins: pins.map((key) => key.pin) });
   const digester = new Digester(ring);
-  for (const [index, { file, items }] of pieces.entries()) {
-    const isEmptySegment = file.number !== undefined && file.bytes.length === 0 && file.damage === null;
-    if (isEmptySegment && pieces.length > 1) log.takeEmptySegment(file, index === pieces.length - 1);
-    await replay(log, file, items, digester, progress);
+  for (const [index, file] of source.files.entries()) {
+    const isEmpty = file.number !== undefined && file.bytes.length === 0 && file.damage === null;
+    const isLast = index === source.files.length - 1;
+    if (isEmpty && source.files.length > 1) log.takeEmptySegment(file, isLast);
+    for (const batch of batches(readItems(file))) {
+      await replay(log, file, batch, digester);
+      progress(log.tally.records);
+    }
   }
   if (source.faults.some((fault) => fault.check === "unreadable")) log.lose();
   log.finish();
@@ -80,15 +83,23 @@ function* readItems(file) {
   }
 }
 
-async function replay(log, file, items, digester, progress) {
-  for (let at = 0; at < items.length; at += BATCH) {
-    const batch = items.slice(at, at + BATCH);
-    await digester.digest(batch.filter((item) => item.record).map((item) => item.record));
-    for (const { record, stretch } of batch) {
-      if (record) log.take(record, file);
-      else if (!isForgiven(stretch, file)) log.takeStretch(stretch, file);
+function* batches(items) {
+  let batch = [];
+  for (const item of items) {
+    batch.push(item);
+    if (batch.length === BATCH) {
+      yield batch;
+      batch = [];
     }
-    progress(log.tally.records);
+  }
+  if (batch.length > 0) yield batch;
+}
+
+async function replay(log, file, batch, digester) {
+  await digester.digest(batch.filter((item) => item.record).map((item) => item.record));
+  for (const { record, stretch } of batch) {
+    if (record) log.take(record, file);
+    else if (!isForgiven(stretch, file)) log.takeStretch(stretch, file);
   }
 }
 
@@ -100,13 +111,14 @@ function isForgiven(stretch, file) {
 }
 
 /** The chain that a log names: that of the first record, unless the next two agree on another. */
-function chainOf(pieces) {
+function chainOf(files) {
   const first = [];
-  for (const { items } of pieces) {
-    for (const { record } of items) {
+  for (const file of files) {
+    for (const { record } of readItems(file)) {
       if (record?.chain !== undefined) first.push(record.chain);
       if (first.length === 3) break;
     }
+    if (first.length === 3) break;
   }
   const [one, two, three] = first;
   return one !== two && two === three && two !== undefined ? two : (one ?? null);

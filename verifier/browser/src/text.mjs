@@ -1,0 +1,92 @@
+/* The text of a card, cardchain-text/1 (spec §9.1): what the approver sees, and nothing else. */
+
+import { escaped } from "./escape.mjs";
+import { canonicalText, sortedNames } from "./jcs.mjs";
+
+const WIDTH = 100;
+const NOT_STATED = "not stated";
+
+/** The lines of the card of an envelope that keeps to spec §2; each is text that may be shown. */
+export function cardLines(envelope, cardHash) {
+  const action = envelope.get("action");
+  const lines = [
+    "approval card (cardchain-text/1)",
+    ...labelled("kind", envelope.get("kind")),
+    ...labelled("tool", action.get("tool_name")),
+    ...labelled("arguments", action.get("arguments")),
+    ...labelled("capability", action.get("capability")),
+    ...labelled("reasoning", envelope.get("reasoning")),
+    ...labelled("purpose", envelope.get("purpose")),
+    ...labelled("subject", envelope.get("subject")),
+    reversibility(envelope.get("rollback")),
+    ...labelled("impact", envelope.get("impact"), "not assessed"),
+    ...labelled("rollback", envelope.get("rollback")),
+    ...labelled("preconditions", envelope.get("preconditions")),
+    ...labelled("policy version", envelope.get("policy_version")),
+    ...labelled("approval basis", envelope.get("approval_basis")),
+    ...labelled("review manifest", envelope.get("review_manifest")),
+    ...labelled("task", envelope.get("task")),
+    ...labelled("supersedes", envelope.get("supersedes")),
+    ...labelled("prior attempt", envelope.get("prior_attempt")),
+    ...labelled("tool specification", action.get("spec_digest")),
+    ...labelled("artifact", action.get("artifact_digest")),
+    ...labelled("arguments digest", action.get("args_digest")),
+    ...labelled("effect key", envelope.get("effect_key")),
+    ...labelled("format", envelope.get("format")),
+    `issued at: ${seconds(envelope.get("issued_at"))}`,
+    `decide before: ${seconds(envelope.get("not_after"))}`,
+    "runs at most once",
+    `may run: ${limit(envelope.get("grant_ttl"))}`,
+    `to decide, echo this hash: ${cardHash}`,
+  ];
+  return lines.flatMap(cut);
+}
+
+function reversibility(rollback) {
+  if (rollback === undefined) return "NOT ASSESSED: treat as irreversible";
+  return rollback.get("irreversible")
+    ? "IRREVERSIBLE: it cannot be undone" : "reversible: see rollback";
+}
+
+function limit(grantTtl) {
+  return grantTtl === undefined ? "no limit" : `until ${grantTtl} seconds after the decision`;
+}
+
+function seconds(time) {
+  return `${time} (${new Date(time * 1000).toISOString().replace(".000Z", "Z")})`;
+}
+
+/** A line of a label and a value, or the label and the lines of an object or array below it. */
+function labelled(label, value, absent = NOT_STATED) {
+  if (value === undefined) return [`${label}: ${absent}`];
+  const parts = partsOf(value);
+  if (parts.length === 0) return [`${label}: ${scalar(value)}`];
+  return [`${label}:`, ...parts.flatMap(([name, part]) => labelled(name, part)).map((one) => `  ${one}`)];
+}
+
+/** The members of an object or array with their labels; of anything else, and empty, none. */
+function partsOf(value) {
+  if (Array.isArray(value)) return value.map((element, index) => [`[${index}]`, element]);
+  if (!(value instanceof Map)) return [];
+  return sortedNames(value).map((name) => [quoted(name), value.get(name)]);
+}
+
+function scalar(value) {
+  if (typeof value === "string") return quoted(value);
+  return canonicalText(value);
+}
+
+/** A text in quotes; four or more spaces in a row are counted, so that nothing is pushed away. */
+function quoted(text) {
+  return `"${escaped(text).replace(/ {4,}/g, (spaces) => `\\s{${spaces.length}}`)}"`;
+}
+
+function cut(line) {
+  const points = [...line];
+  if (points.length <= WIDTH) return [line];
+  const lines = [points.slice(0, WIDTH).join("")];
+  for (let at = WIDTH; at < points.length; at += WIDTH - 1) {
+    lines.push(`\\${points.slice(at, at + WIDTH - 1).join("")}`);
+  }
+  return lines;
+}

@@ -7,6 +7,7 @@ the records of the cards asked for, not with the log.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sized
+from functools import partial
 from typing import NamedTuple
 
 from verifier.approvals import doubt
@@ -27,6 +28,7 @@ from verifier.replay import Replay
 from verifier.report import Event, Finding, History
 
 NOT_ISSUED = "NOT ISSUED"
+ENDED = "ENDED"  # of a card that a pruned record made forgotten (spec §15.1, §15.2)
 
 
 class Standing(NamedTuple):
@@ -46,7 +48,7 @@ class Histories(Iterable[History], Sized):
         self._envelopes: dict[str, bytes] = {}
         self._unsound: dict[str, list[tuple[str, int]]] = {}
         self._findings: dict[tuple[str, int | None], list[Finding]] = {}
-        self._standing: Callable[[str], Standing] = lambda _: Standing("", "")
+        self._standing: Callable[[str, bool], Standing] = lambda *_: Standing("", "")
 
     def __len__(self) -> int:
         """Count the cards."""
@@ -58,7 +60,8 @@ class Histories(Iterable[History], Sized):
             places = [(event.file, event.offset) for event in events]
             places += self._unsound.get(card, ())
             findings = [found for place in places for found in self._findings.get(place, ())]
-            state, why = self._standing(card)
+            was_issued = any(event.kind == "issued" for event in events)
+            state, why = self._standing(card, was_issued)
             envelope = self._envelopes.get(card)
             yield History(card, envelope, tuple(events), state, why, tuple(findings))
 
@@ -75,8 +78,11 @@ class Histories(Iterable[History], Sized):
             self._events.setdefault(card, [])
             self._unsound.setdefault(card, []).append((file, offset))
 
-    def close(self, findings: Iterable[Finding], standing: Callable[[str], Standing]) -> None:
-        """Take the findings of the log, and how each card stands at its end."""
+    def close(self, findings: Iterable[Finding], standing: Callable[[str, bool], Standing]) -> None:
+        """Take the findings of the log, and how each card stands at its end.
+
+        `standing` is asked with a card hash in hex, and whether an event issued the card.
+        """
         for found in findings:
             self._findings.setdefault((found.file, found.offset), []).append(found)
         self._standing = standing
@@ -112,17 +118,20 @@ class Collector:
 
     def close(self, replay: Replay) -> Histories:
         """Give the histories at the end of a log."""
-        self.histories.close(replay.findings, lambda card: _standing(card, replay))
+        self.histories.close(replay.findings, partial(_standing, replay))
         return self.histories
 
 
-def _standing(card: str, replay: Replay) -> Standing:
+def _standing(replay: Replay, card: str, was_issued: bool) -> Standing:
     cards = replay.state.cards
     number = cards.numbers.get(bytes.fromhex(card))
-    if number is None:
-        lost = replay.state.disturbed
-        return Standing("" if lost else NOT_ISSUED, "its issue may be lost" if lost else "")
-    return Standing(state_of(cards, number, replay.tally.end_at or 0), doubt(replay, number))
+    if number is not None:
+        return Standing(state_of(cards, number, replay.tally.end_at or 0), doubt(replay, number))
+    if was_issued:
+        return Standing(ENDED, "")
+    if replay.state.disturbed:
+        return Standing("", "its issue may be lost")
+    return Standing(NOT_ISSUED, "")
 
 
 def state_of(cards: Cards, number: int, at: int) -> str:

@@ -161,8 +161,9 @@ class Event(NamedTuple):
 class History(NamedTuple):
     """One card: the envelope as its bytes, None where no sound record has it, and its events.
 
-    `card` is the card hash in hex. `state` is that of spec §6.1 at the time of the last record, or
-    `NOT ISSUED`; it is empty where nothing sound says it. `doubt` says why the state is not sure.
+    `card` is the card hash in hex. `state` is that of spec §6.1 at the time of the last record,
+    `NOT ISSUED`, or `ENDED` for a card that was pruned; it is empty where nothing sound says it.
+    `doubt` says why the state is not sure.
     `findings` are those listed in the report that are about a record of the card.
     """
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from verifier.histories import Histories, Standing
+from verifier.histories import NOT_ISSUED, Histories, Standing
 from verifier.readers.bernstein.cards import PREFIX
 from verifier.readers.bernstein.envelope import HEX64, is_number
 from verifier.readers.bernstein.files import (
@@ -83,7 +83,7 @@ class _Reading:
         """Say how each card stands."""
         states, why = self._states, self.doubt
         self.histories.close(
-            self._log.findings, lambda card: Standing(states.get(card, "NOT ISSUED"), why)
+            self._log.findings, lambda card, _: Standing(states.get(card, NOT_ISSUED), why)
         )
 
     def _line(self, raw: bytes, file: str, offset: int) -> None:

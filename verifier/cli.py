@@ -228,9 +228,10 @@ def status(arguments: Sequence[str] | None = None) -> int:
         return CRASHED
     except OSError as error:
         _forget_output()
+        place = "" if error.filename is None else f" to {error.filename}"
         sys.stderr.write(
             diagnostic(
-                f"the report cannot be written: {error.strerror or error}",
+                f"the report cannot be written{place}: {error.strerror or error}",
                 "this is no verdict; write to another place, or ask for the exit status: --quiet",
             )
         )

@@ -194,7 +194,8 @@ def test_a_file_size_limit_is_one_line_and_no_verdict(file: str, key: str, tmp_p
     )
     assert (run.returncode, run.stdout) == (1, b"")
     lines = run.stderr.decode().splitlines()
-    assert lines[0].startswith("cardchain-verify: error: the report cannot be written: File too")
+    said = f"cardchain-verify: error: the report cannot be written to {report}: File too"
+    assert lines[0].startswith(said)
     assert len(lines) == 2
     assert [*report.parent.iterdir()] == []
 

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Self
 
-from ledger import checkpoint, keys, request
+from ledger import checkpoint, keys, keysource, request
 from ledger.assembly import assembled
+from ledger.keysource import Given
 from ledger.periodic import Periodic
 from ledger.profile import parse as parse_profile
 from ledger.reader import Reader
@@ -18,8 +19,6 @@ from ledger.recall import Adoption
 from ledger.store import directory
 from ledger.store.contract import ORIGIN
 from ledger.store.files import SYNC
-
-Paths = Iterable[str | os.PathLike[str]]
 
 SOFTWARE: Final = "cardchain 0.1.0"
 
@@ -69,7 +68,7 @@ class Access(Reader):
         cls,
         path: str | os.PathLike[str],
         *,
-        keys: Paths = (),
+        keys: Iterable[Given] = (),
         profiles: Iterable[bytes] = (),
         clock: Callable[[], int] = _now,
         sync: Callable[[int], None] = SYNC,
@@ -78,7 +77,8 @@ class Access(Reader):
     ) -> Self:
         """Open a ledger for append, and read what was appended since this host last did.
 
-        `keys` are key files or folders of them, beside `CARDCHAIN_KEY` and the state directory.
+        `keys` are key files, folders of them or other sources of keys, beside `CARDCHAIN_KEY` and
+        the state directory.
         `profiles` are the canonical bytes of those that cards name and the chain does not hold.
         `clock` gives unix milliseconds; `sync` makes a file descriptor durable; `progress` is told
         the count of records while a lost index is made anew. With `checkpoint_every` a checkpoint
@@ -103,7 +103,7 @@ class Access(Reader):
         cls,
         path: str | os.PathLike[str],
         *,
-        keys: Paths = (),
+        keys: Iterable[Given] = (),
         clock: Callable[[], int] = _now,
         rolled_back: bool = False,
     ) -> Self:
@@ -115,7 +115,7 @@ class Access(Reader):
     def _open(
         cls,
         path: Path,
-        key_paths: Paths,
+        sources: Iterable[Given],
         clock: Callable[[], int],
         sync: Callable[[int], None],
         *,
@@ -123,7 +123,7 @@ class Access(Reader):
         progress: Callable[[int], None] | None = None,
         adopt: Adoption | None = None,
     ) -> Self:
-        given = tuple(map(Path, key_paths))
+        given = tuple(map(keysource.source, sources))
         known = {each.digest: each for each in map(parse_profile, profiles)}
         log = assembled(
             path, None, given, clock, sync, profiles=known, progress=progress, adopt=adopt

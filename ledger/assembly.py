@@ -8,6 +8,7 @@ from pathlib import Path
 from ledger import keys
 from ledger.codec import decode, next_length
 from ledger.errors import BrokenLedger, Malformed
+from ledger.keys import KeySource
 from ledger.log import Log
 from ledger.profile import Profile
 from ledger.recall import Adoption
@@ -19,7 +20,7 @@ from ledger.store.files import FileStore
 def assembled(
     path: Path,
     chain: bytes | None,
-    key_paths: tuple[Path, ...],
+    sources: tuple[KeySource, ...],
     clock: Callable[[], int],
     sync: Callable[[int], None],
     *,
@@ -36,7 +37,7 @@ def assembled(
             named,
             store,
             state_directory(named),
-            lambda: keys.find_keys(named, key_paths),
+            lambda: keys.find_keys(named, sources),
             clock,
             profiles=profiles,
             progress=progress,

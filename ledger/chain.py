@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from ledger.codec import (
     ZERO,
@@ -19,6 +20,7 @@ from ledger.codec import (
 __all__ = [
     "ZERO",
     "Key",
+    "Tagger",
     "authentic",
     "chain_digest",
     "hmac_sha256",
@@ -33,6 +35,21 @@ _SECRET_SIZE = 32
 def key_id(chain: bytes, secret: bytes) -> bytes:
     """Give the 8 bytes that name a secret of a chain (spec §4.1)."""
     return hashlib.sha256(b"cardchain/kid" + chain + secret).digest()[:8]
+
+
+class Tagger(Protocol):
+    """What a chain needs of a key. A device or a service that gives no secret away can be one."""
+
+    @property
+    def chain(self) -> bytes:
+        """The 16 bytes that name the chain."""
+
+    @property
+    def kid(self) -> bytes:
+        """The 8 bytes that name the key (spec §4.1)."""
+
+    def tag(self, message: bytes) -> bytes:
+        """Give the HMAC-SHA-256 of a message under the key, 32 bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +75,31 @@ class Key:
         """Give the key with the kid that follows (spec §4.1)."""
         return cls(chain, key_id(chain, secret), secret)
 
+    def tag(self, message: bytes) -> bytes:
+        """Give the tag of a message, 32 bytes (spec §3.1)."""
+        return hmac_sha256(self.secret, message)
 
-def seal(event: Event, key: Key) -> Record:
+
+def seal(event: Event, key: Tagger) -> Record:
     """Give the record of an event, tagged under the key (spec §3.1).
 
     Nothing malformed can be written: the event passes the rules that a reader holds it against.
     """
-    return encode(event, key.kid, lambda message: hmac_sha256(key.secret, message))
+    return encode(event, key.kid, key.tag)
 
 
-def authentic(record: Record, key: Key) -> bool:
+def authentic(record: Record, key: Tagger) -> bool:
     """Tell whether the record names the key and its tag holds under it, in constant time.
 
     The openings are bound by digests that `decode` has checked (spec §3.1, §3.4).
     """
-    return record.kid == key.kid and hmac.compare_digest(
-        record.tag, hmac_sha256(key.secret, to_be_maced(record))
-    )
+    return record.kid == key.kid and hmac.compare_digest(record.tag, key.tag(to_be_maced(record)))
 
 
-def rekey_proof(new: Key, *, seq: int, prev: bytes, old_kid: bytes) -> bytes:
+def rekey_proof(new: Tagger, *, seq: int, prev: bytes, old_kid: bytes) -> bytes:
     """Give the proof in a `rekeyed` record that its writer held the new secret (spec §4.2)."""
     message = rekeyed_message(new.chain, seq, prev, old_kid, new.kid)
-    return hmac_sha256(new.secret, message)
+    return new.tag(message)
 
 
 def hmac_sha256(secret: bytes, message: bytes) -> bytes:

@@ -14,15 +14,17 @@ import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from ledger.chain import Key
+from ledger import wholefile
+from ledger.chain import Key, Tagger
 from ledger.errors import KeyMissing, LedgerError, LooseMode, StoreFailed
 from ledger.hidden import shown
 from ledger.state import state_directory
 
 FORMAT: Final = "cardchain-key/1"
 VARIABLE: Final = "CARDCHAIN_KEY"
+MAX_BYTES: Final = 4_096
 _HEX = re.compile(r"(?:[0-9a-f]{2})*")
 
 
@@ -55,22 +57,57 @@ class KeyFile:
     pin: Pin | None = None
 
 
+class HeldKey(Protocol):
+    """A key at hand. A key file is one; so can be a key in a device or a service."""
+
+    @property
+    def path(self) -> Path:
+        """Where it was found, for people."""
+
+    @property
+    def key(self) -> Tagger:
+        """What tags under it."""
+
+    @property
+    def pin(self) -> Pin | None:
+        """The record that introduced it, if that is known."""
+
+
+class KeySource(Protocol):
+    """Where keys come from: files, a variable, a descriptor, or something that joins later."""
+
+    def keys(self, chain: bytes) -> Iterable[HeldKey]:
+        """Give the keys there, or at least those of a chain."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFiles:
+    """A key file, or a folder of them, as a source."""
+
+    path: Path
+
+    def keys(self, chain: bytes) -> Iterable[HeldKey]:
+        """Give all keys there."""
+        members = sorted(self.path.glob("*.json")) if self.path.is_dir() else [self.path]
+        return [read(path) for path in members]
+
+
 class KeyRing:
     """The keys of one chain that this host has, by kid (spec §4.1)."""
 
-    def __init__(self, chain: bytes, files: Iterable[KeyFile]) -> None:
-        """Take the key files of all sources; those of other chains are left out."""
+    def __init__(self, chain: bytes, files: Iterable[HeldKey]) -> None:
+        """Take the keys of all sources; those of other chains are left out."""
         self.chain = chain
         self._files = {file.key.kid: file for file in files if file.key.chain == chain}
 
-    def find(self, kid: bytes) -> Key:
+    def find(self, kid: bytes) -> Tagger:
         """Give the key of a kid, or raise `KeyMissing`."""
         if (file := self._files.get(kid)) is None:
             raise KeyMissing(self.chain, kid)
         return file.key
 
-    def files(self) -> tuple[KeyFile, ...]:
-        """Give the key files, in the order of their pins, unpinned ones last."""
+    def files(self) -> tuple[HeldKey, ...]:
+        """Give the keys, in the order of their pins, unpinned ones last."""
         return tuple(
             sorted(
                 self._files.values(),
@@ -85,17 +122,17 @@ class KeyRing:
 
 def find_keys(
     chain: bytes,
-    given: Iterable[Path] = (),
+    given: Iterable[KeySource] = (),
     environ: Mapping[str, str] = os.environ,
 ) -> KeyRing:
-    """Gather the keys of a chain from files or folders given, `CARDCHAIN_KEY`, and the state."""
+    """Gather the keys of a chain from the sources given, `CARDCHAIN_KEY`, and the state."""
     sources = [*given]
     if value := environ.get(VARIABLE):
-        sources.append(Path(value))
+        sources.append(KeyFiles(Path(value)))
     own = state_directory(chain, environ) / "keys"
     if own.is_dir():
-        sources.append(own)
-    return KeyRing(chain, [read(path) for source in sources for path in _members(source)])
+        sources.append(KeyFiles(own))
+    return KeyRing(chain, [key for source in sources for key in source.keys(chain)])
 
 
 def make(chain: bytes, environ: Mapping[str, str] = os.environ) -> KeyFile:
@@ -118,23 +155,12 @@ def pin(file: KeyFile, seq: int, digest: bytes) -> None:
 
 def write(file: KeyFile) -> None:
     """Write a key file with mode 0600, whole or not at all, and durably."""
-    part = file.path.with_suffix(f".{secrets.token_hex(4)}.part")
-    try:
-        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(descriptor, "wb") as out:
-            os.fchmod(out.fileno(), 0o600)
-            out.write(_format(file))
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(part, file.path)
-        folder = os.open(file.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-    except OSError as error:
-        part.unlink(missing_ok=True)
-        raise StoreFailed(f"write key file {file.path}: {error.strerror}") from error
+    wholefile.write(file.path, [_format(file)], overwrite=True)
+
+
+def remove(file: KeyFile) -> None:
+    """Remove a key that was made a moment ago and put in force nowhere."""
+    file.path.unlink(missing_ok=True)
 
 
 def read(path: Path) -> KeyFile:
@@ -149,18 +175,14 @@ def read(path: Path) -> KeyFile:
     try:
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             mode = os.fstat(file.fileno()).st_mode
-            text = file.read(4097) if stat.S_ISREG(mode) else b""
+            text = file.read(MAX_BYTES + 1) if stat.S_ISREG(mode) else b""
     except OSError as error:
         raise KeyFileUnusable(path, error.strerror or "it cannot be read") from error
     if not stat.S_ISREG(mode):
         raise KeyFileUnusable(path, "not a regular file")
     if mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise LooseMode(path, stat.S_IMODE(mode), 0o600)
-    return _parse(path, text)
-
-
-def _members(source: Path) -> list[Path]:
-    return sorted(source.glob("*.json")) if source.is_dir() else [source]
+    return parse(path, text)
 
 
 def _format(file: KeyFile) -> bytes:
@@ -175,7 +197,8 @@ def _format(file: KeyFile) -> bytes:
     return json.dumps(document, indent=2).encode() + b"\n"
 
 
-def _parse(path: Path, text: bytes) -> KeyFile:
+def parse(path: Path, text: bytes) -> KeyFile:
+    """Read the content of a key file that was found at `path`, or raise `KeyFileUnusable`."""
     try:
         document = json.loads(text.decode("utf-8"), object_pairs_hook=_once, parse_int=_integer)
     except (ValueError, RecursionError):

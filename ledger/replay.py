@@ -6,7 +6,7 @@ import hmac
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ledger.chain import Key, authentic, rekey_proof, seal
+from ledger.chain import Tagger, authentic, rekey_proof, seal
 from ledger.codec import ZERO, Event, Record, decode
 from ledger.database import IndexContradicts
 from ledger.errors import BrokenLedger, KeyMissing, Malformed
@@ -103,7 +103,7 @@ class Replay:
         kid = body["kid"] if kind == "rekeyed" else covered.kid
         return record, self.cover(index, stored, record, kid)
 
-    def key(self, kid: bytes) -> Key:
+    def key(self, kid: bytes) -> Tagger:
         """Give the key of a kid, looking again for one that another process made."""
         try:
             return self._ring.find(kid)

@@ -45,14 +45,25 @@ class Upkeep(Access):
         return self._log.run(reset)
 
     def rotate(self) -> Record:
-        """Make a new key, and put it in force from the next record on (spec §4.2)."""
+        """Make a new key, and put it in force from the next record on (spec §4.2).
+
+        A key that was put in force nowhere is removed again; one that may have been stays.
+        """
         new = keys.make(self.chain)
+        reached = False
 
         def rekey(turn: Turn) -> Record:
-            old, end = turn.covered, turn.covered.end
+            nonlocal reached
+            old, end, at = turn.covered, turn.covered.end, turn.at
             proof = rekey_proof(new.key, seq=end.seq, prev=old.digest, old_kid=old.kid)
-            return turn.append("rekeyed", None, {"kid": new.key.kid, "proof": proof})
+            reached = True
+            return turn.append("rekeyed", None, {"kid": new.key.kid, "proof": proof}, at=at)
 
-        record = self._log.run(rekey)
+        try:
+            record = self._log.run(rekey)
+        except BaseException:
+            if not reached:
+                keys.remove(new)
+            raise
         keys.pin(new, record.seq, record.digest)
         return record

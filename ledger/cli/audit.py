@@ -17,7 +17,7 @@ from typing import BinaryIO, Final, cast
 import click
 
 from ledger.cli.output import put_bytes
-from ledger.cli.parameters import chain_digest, json_option, key_option
+from ledger.cli.parameters import chain_digest, json_option, key_file_option
 from ledger.codec import MAX_RECORD, decode, next_length
 from ledger.errors import LedgerError
 from ledger.head import Head, HeadFile
@@ -48,7 +48,7 @@ def audit() -> None:
 
 @audit.command("verify")
 @click.argument("paths", metavar="PATH...", nargs=-1, required=True)
-@key_option
+@key_file_option
 @click.option(
     "--expect-head", metavar="HEX", type=chain_digest, help="A record has this chain digest."
 )

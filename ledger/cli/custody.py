@@ -20,6 +20,7 @@ from ledger.cli.parameters import (
     warn,
 )
 from ledger.hidden import shown
+from ledger.keys import KeySource
 from ledger.state import state_directory
 from ledger.writer import Ledger
 
@@ -118,7 +119,7 @@ def clock_reset(ledger: Ledger, by: str, reason: str, json_: bool) -> None:
 )
 @key_option
 @json_option
-def adopt(directory: Path, rolled_back: bool, keys: tuple[Path, ...], json_: bool) -> None:
+def adopt(directory: Path, rolled_back: bool, keys: tuple[KeySource, ...], json_: bool) -> None:
     """Accept the directory DIR, a copy, as the ledger of this host.
 
     Make sure that nothing writes to the other copy any more.

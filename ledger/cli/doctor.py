@@ -18,7 +18,7 @@ from ledger.answers import Status
 from ledger.cli.output import emit
 from ledger.cli.parameters import DIRECTORY, json_option, key_option
 from ledger.errors import ClockWentBack, LedgerError, LooseMode, StoreFailed
-from ledger.keys import find_keys
+from ledger.keys import KeySource, find_keys
 from ledger.writer import Ledger
 
 _LEAST_FREE: Final = 64 * 1024 * 1024  # one segment (spec §7.1)
@@ -29,7 +29,7 @@ _REMOTE: Final = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "afs")
 @click.argument("directory", metavar="DIR", type=DIRECTORY)
 @key_option
 @json_option
-def doctor(directory: Path, keys: tuple[Path, ...], json_: bool) -> None:
+def doctor(directory: Path, keys: tuple[KeySource, ...], json_: bool) -> None:
     """Check that this host can go on writing to the ledger DIR.
 
     The exit status is that of the first check that fails.
@@ -41,7 +41,9 @@ def doctor(directory: Path, keys: tuple[Path, ...], json_: bool) -> None:
         sys.exit(failed[0])
 
 
-def _checks(directory: Path, keys: tuple[Path, ...]) -> Iterator[tuple[str, Callable[[], str]]]:
+def _checks(
+    directory: Path, keys: tuple[KeySource, ...]
+) -> Iterator[tuple[str, Callable[[], str]]]:
     """Give the checks in order; those about the chain only where it can be opened."""
     yield "directory", lambda: _directory(directory)
     yield "space", lambda: _space(directory)
@@ -84,7 +86,7 @@ def _directory(directory: Path) -> str:
     return "only its owner can read and write it"
 
 
-def _keys(status: Status, keys: tuple[Path, ...]) -> str:
+def _keys(status: Status, keys: tuple[KeySource, ...]) -> str:
     ring = find_keys(status.chain, keys)
     ring.find(status.kid)
     return f"{len(ring.files())} at hand, {status.kid.hex()} is in force"

@@ -10,7 +10,7 @@ from ledger.cli.output import emit, put, summary
 from ledger.cli.parameters import DIRECTORY, json_option, key_option, on_ledger, text
 from ledger.errors import KeyMissing
 from ledger.hidden import shown
-from ledger.keys import find_keys
+from ledger.keys import KeySource, find_keys
 from ledger.writer import Ledger
 
 
@@ -23,7 +23,7 @@ def keys() -> None:
 @click.argument("directory", metavar="DIR", type=DIRECTORY)
 @key_option
 @json_option
-def keys_list(directory: Path, keys: tuple[Path, ...], json_: bool) -> None:
+def keys_list(directory: Path, keys: tuple[KeySource, ...], json_: bool) -> None:
     """List the key files that this host has for the ledger DIR, never a secret."""
     try:
         with Ledger.open(directory, keys=keys) as ledger:

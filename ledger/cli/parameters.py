@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -10,8 +11,9 @@ from typing import BinaryIO, Final
 
 import click
 
-from ledger import jcs
+from ledger import jcs, keysource
 from ledger.jcs import MAX_BYTES
+from ledger.keys import KeySource
 from ledger.writer import Ledger
 
 Command = Callable[..., None]
@@ -54,6 +56,16 @@ def text(value: str) -> str:
     return value
 
 
+def _key_source(value: str) -> KeySource:
+    """Take a source of keys; one that cannot be there is a usage error."""
+    if not value.startswith(("env:", "fd:")) and not os.path.exists(value):
+        raise click.BadParameter(f"{value!r} does not exist")
+    try:
+        return keysource.named(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{error}; nothing was recorded") from None
+
+
 DIRECTORY: Final = click.Path(exists=True, file_okay=False, path_type=Path)
 DOCUMENT: Final = click.File("rb")
 
@@ -62,6 +74,15 @@ json_option: Final = click.option(
     "--json", "json_", is_flag=True, help="Print one JSON document instead of text."
 )
 key_option: Final = click.option(
+    "--key",
+    "keys",
+    metavar="SOURCE",
+    multiple=True,
+    type=_key_source,
+    help="A key, besides CARDCHAIN_KEY and the state directory: a key file or a folder of them, "
+    "or the content of one in env:NAME or fd:N.",
+)
+key_file_option: Final = click.option(
     "--key",
     "keys",
     metavar="FILE",
@@ -82,7 +103,10 @@ def on_ledger(command: Command) -> Command:
 
     @functools.wraps(command)
     def opened(
-        directory: Path, keys: tuple[Path, ...], profiles: tuple[BinaryIO, ...] = (), **rest: object
+        directory: Path,
+        keys: tuple[KeySource, ...],
+        profiles: tuple[BinaryIO, ...] = (),
+        **rest: object,
     ) -> None:
         known = [read_profile(file) for file in profiles]
         with Ledger.open(directory, keys=keys, profiles=known, progress=show_progress) as ledger:

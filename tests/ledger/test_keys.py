@@ -162,7 +162,7 @@ def test_all_sources_are_merged_and_other_chains_left_out(tmp_path: Path, host: 
     own = keys.make(CHAIN)
     ring = keys.find_keys(
         CHAIN,
-        [given],
+        [keys.KeyFiles(given)],
         {"CARDCHAIN_KEY": str(tmp_path / "folder"), "CARDCHAIN_STATE": str(host)},
     )
     expected = {bytes(range(first, first + 32)) for first in (1, 2, 3)}

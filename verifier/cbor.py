@@ -102,6 +102,15 @@ def decode_item(data: bytes, pos: int, depth: int) -> tuple[Any, int]:
     return _array(data, pos, value, depth + 1) if major == 4 else _map(data, pos, value, depth + 1)
 
 
+def decode_head(data: bytes, pos: int) -> tuple[int, int, int]:
+    """Decode the head of an item: give its major type, its argument and the position after it.
+
+    Raises NotDeterministic, and IndexError where the bytes end inside it.
+    """
+    major, value = data[pos] >> 5, data[pos] & 31
+    return (major, value, pos + 1) if value < 24 else (major, *_argument(data, pos + 1, value))
+
+
 def _array(data: bytes, pos: int, count: int, depth: int) -> tuple[list[Any], int]:
     items = []
     for _ in range(count):

@@ -12,6 +12,7 @@ import sys
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from itertools import chain
 from typing import BinaryIO
 
 from verifier.report import Input
@@ -40,13 +41,28 @@ class Segment:
         self.live = live
         self._size = 0
         self._ended = False
+        self._ahead: Iterator[bytes] | None = None  # what `lead` has begun to read
         self._sha256 = hashlib.sha256()
+
+    def lead(self) -> bytes:
+        """Give the first chunk; `chunks` gives it again. Empty where nothing can be read."""
+        chunks = self._chunks()
+        try:
+            first = next(chunks, b"")
+        except Unreadable as error:
+            self._ahead = _raising(error)
+            return b""
+        self._ahead = chain((first,), chunks) if first else chunks
+        return first
 
     def chunks(self) -> Iterator[bytes]:
         """Give the bytes of the log in this file, decompressed where it is gzip.
 
         Raises Unreadable, also after some chunks.
         """
+        return self._chunks() if self._ahead is None else self._ahead
+
+    def _chunks(self) -> Iterator[bytes]:
         parts: list[bytes] = []
         size = 0
         failure = None
@@ -134,6 +150,11 @@ class Segment:
                     raise Unreadable("there is other data after the gzip data")
         except zlib.error:
             raise Unreadable("the gzip data is damaged") from None
+
+
+def _raising(error: Unreadable) -> Iterator[bytes]:
+    yield from ()
+    raise error
 
 
 def _open_regular(path: str) -> int:

@@ -18,6 +18,7 @@ from verifier.header import header, now
 from verifier.held import Held
 from verifier.histories import Collector
 from verifier.lookout import Lookout
+from verifier.partial import is_excerpt, verify_excerpt
 from verifier.pinfile import read_pin
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings
 from verifier.report import Finding, LogReport, Outcome, Report
@@ -125,6 +126,9 @@ def verify_log(
 
     `policy` holds the profiles at hand and the floor of the auditor.
     """
+    file = None if source.is_ledger(path) else source.Segment(path)
+    if file is not None and is_excerpt(file):
+        return verify_excerpt(file, ring, expectation, policy, auditor, keep_digests, wanted)
     anchors, aside = auditing.anchors_of(path, auditor)
     lookout = Lookout(expectation.head, auditor.pin and auditor.pin.seq, keep_digests)
     skipped = ("opening_missing",) if auditor.allow_withheld else ()
@@ -134,7 +138,7 @@ def verify_log(
     reading.warnings += [*ring.warnings, *aside]
     reading.collector = None if wanted is None else Collector(wanted)
     try:
-        _replay(path, replay, reading)
+        _replay(path, file, replay, reading)
         held = auditing.hold(replay, reading, anchors)
         replay.finish(reading.end(replay))
     except TooManyFindings:
@@ -145,9 +149,9 @@ def verify_log(
     return report(path, replay, reading), auditing.sight(replay, reading, held)
 
 
-def _replay(path: str, replay: Replay, reading: Reading) -> None:
+def _replay(path: str, file: source.Segment | None, replay: Replay, reading: Reading) -> None:
     try:
-        parts, others = _parts(path)
+        parts, others = source.segments(path) if file is None else ([file], [])
     except source.Unreadable as error:
         reading.unreadable = True
         replay.take(_unreadable(path, str(error)))
@@ -166,12 +170,6 @@ def _replay(path: str, replay: Replay, reading: Reading) -> None:
             reading.not_read.append(f"the rest of {part.path}: too many bytes are no record")
         finally:
             reading.inputs.append(part.input())
-
-
-def _parts(path: str) -> tuple[list[source.Segment], list[str]]:
-    if source.is_ledger(path):
-        return source.segments(path)
-    return [source.Segment(path)], []
 
 
 def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -> None:

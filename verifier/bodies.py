@@ -56,7 +56,7 @@ class Bodies:
     def __init__(self, state: State) -> None:
         """Accept what follows from `state`, up to its next unsound record."""
         self._cards = state.cards
-        self._counts = state.counts
+        self._counts = state.refusals
         self._governance = state.governance
         self._has_floor = state.floor > 0
         self._sure_from = state.sure_from
@@ -67,7 +67,7 @@ class Bodies:
     def issued(self, card: bytes, seq: int, body: Issued) -> bool:
         """Accept the first card of a step."""
         task, not_after, grant_ttl, _ = body
-        if task in self._cards.steps:
+        if self._cards.step(task) is not None:
             return False
         self._cards.issue(card, seq, task, not_after, grant_ttl)
         self._cards.flags[-1] |= JUDGED
@@ -110,7 +110,7 @@ class Bodies:
             return False
         return not profile.denies_self_approval or shown.subject != known.approver
 
-    def refused(self, number: int, card: bytes, now: int, body: bytes) -> bool:
+    def refused(self, number: int, card: bytes, seq: int, now: int, body: bytes) -> bool:
         """Accept a refused decision on the card asked about, for one of the usual reasons.
 
         None of them has a reason of policy before it.
@@ -136,9 +136,9 @@ class Bodies:
         reason, count, name = known
         if not self._refusal_holds(reason, number, now, echo, card):
             return False
-        if count != next_count(self._counts.get(name + card, 0)):
+        if count != next_count(self._counts.last(name + card) or 0):
             return False
-        self._counts[name + card] = count
+        self._counts.note(name + card, count, seq)
         return True
 
     def _refusal_holds(self, reason: str, number: int, now: int, echo: bytes, card: bytes) -> bool:

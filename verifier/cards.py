@@ -7,6 +7,7 @@ Nothing here checks anything: an event is folded in as it stands (spec §10.3, r
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from typing import Any
 
 NEVER = 2**63 - 1
@@ -36,21 +37,25 @@ class Cards:
         "_hashes",
         "_latest",
         "_step",
+        "_steps",
         "deadline",
         "flags",
+        "forgotten",
         "grant_ttl",
+        "issued",
         "last",
         "numbers",
         "reset_seq",
-        "steps",
     )
 
     def __init__(self) -> None:
         """Start with no card."""
         self.numbers: dict[bytes, int] = {}  # card hash -> card
         self._hashes: list[bytes] = []  # by card
-        self.steps: dict[bytes, int] = {}  # task digest -> first card of the step
+        self._steps: dict[bytes, int] = {}  # task digest -> first card of the step
         self.flags = array("H")
+        self.forgotten = 0  # the cards below it are as if never issued
+        self.issued = array("Q")  # seq of the card's issued record
         self.last = array("Q")  # seq of the card's last event other than refused
         self.deadline = array("Q")  # ms; of the decision, once approved of the grant
         self.grant_ttl = array("Q")  # s; NEVER is no limit
@@ -63,10 +68,15 @@ class Cards:
         """Give the card issued last for a step."""
         return self._latest[step]
 
+    def step(self, task: bytes) -> int | None:
+        """Give the step of a task, if a card of it was issued and is not forgotten."""
+        step = self._steps.get(task)
+        return None if step is None or self._latest[step] < self.forgotten else step
+
     def last_dispatched(self, step: int) -> int | None:
         """Give the card of a step that was dispatched last."""
         card = self._dispatched[step]
-        return None if card == _NONE else card
+        return None if card == _NONE or card < self.forgotten else card
 
     def step_of(self, card: int) -> int:
         """Give the step of a card."""
@@ -110,16 +120,47 @@ class Cards:
         self.numbers[card] = number
         self._hashes.append(card)
         self.flags.append(0)
+        self.issued.append(seq)
         self.last.append(seq)
         self.deadline.append(min(not_after * 1000, NEVER))
         self.grant_ttl.append(NEVER if grant_ttl is None else grant_ttl)
-        step = self.steps.setdefault(task, number)
+        step = self._steps.setdefault(task, number)
+        if step < self.forgotten and self._latest[step] < self.forgotten:
+            step = self._steps[task] = number
         self._step.append(step)
         self._latest.append(number)
         self._dispatched.append(_NONE)
         if step != number:
             self.flags[self._latest[step]] |= NOT_LATEST
             self._latest[step] = number
+
+    def forget(self, before: int) -> list[bytes]:
+        """Forget the cards issued below a seq (spec §15.2); give their hashes."""
+        end = bisect_left(self.issued, before, self.forgotten)
+        gone = self._hashes[self.forgotten : end]
+        for number, card in enumerate(gone, self.forgotten):
+            if self.numbers.get(card) == number:
+                del self.numbers[card]
+        self.forgotten = max(self.forgotten, end)
+        return gone
+
+    def unended(self, before: int, at: int, first: int) -> int | None:
+        """Give a card from `first` on, issued below a seq, that is not ended at `at` (§15.1)."""
+        end = bisect_left(self.issued, before, self.forgotten)
+        return next(
+            (
+                card
+                for card in range(max(first, self.forgotten), end)
+                if not self._is_ended(card, at)
+            ),
+            None,
+        )
+
+    def _is_ended(self, card: int, at: int) -> bool:
+        flags = self.flags[card]
+        if flags & DISPATCHED:
+            return bool(flags & (SUCCEEDED | FAILED))
+        return bool(flags & (REJECTED | WITHDRAWN | NOT_LATEST)) or self.over(card, at)
 
     def resolve(self, card: int, seq: int, at: int, decision: str) -> None:
         """Fold in a `resolved`."""

@@ -17,6 +17,7 @@ from verifier.pinfile import PinRefused
 from verifier.report import Report
 from verifier.software import SOFTWARE
 from verifier.spec import EVIDENCE_CLASSES
+from verifier.state import Edge
 from verifier.text import diagnostic, verdict_line
 from verifier.verify import verify
 
@@ -45,6 +46,13 @@ def _head(text: str) -> bytes:
     if not re.fullmatch(r"[0-9a-f]{64}", text, re.ASCII):
         raise argparse.ArgumentTypeError("expected 64 lower-case hexadecimal digits")
     return bytes.fromhex(text)
+
+
+def _since(text: str) -> Edge:
+    seq, _, head = text.partition(":")
+    if not re.fullmatch(r"0|[1-9][0-9]{0,15}", seq, re.ASCII):
+        raise argparse.ArgumentTypeError("expected SEQ:HEX, a seq and its chain digest")
+    return Edge(int(seq) + 1, _head(head))
 
 
 def _count(text: str) -> int:
@@ -78,6 +86,12 @@ def parser() -> argparse.ArgumentParser:
     )
     command.add_argument(
         "--expect-count", type=_count, metavar="N", help="the log holds at least N records"
+    )
+    command.add_argument(
+        "--since",
+        type=_since,
+        metavar="SEQ:HEX",
+        help="verify the records after SEQ, whose chain digest was this",
     )
     _add_anchors(command)
     command.add_argument(
@@ -189,6 +203,7 @@ def _report(options: argparse.Namespace) -> Report:
         options.key,
         expect_head=options.expect_head,
         expect_count=options.expect_count,
+        since=options.since,
         profile_files=options.profile,
         floor=options.floor,
         wanted=every_card if options.format == "csv" else None,

@@ -60,10 +60,18 @@ def _row(frames: Frames, state: State, links: Links) -> tuple[Row | None, int]:
     row = frames.row
     place = None if row is None else row.place(frames.offset, links)
     if row is None or place is None or place == len(row.records):
-        row = proof.prove(
-            frames.buffer, frames.pos, links, hmac, state.cards.is_judged, frames.offset
-        )
-        frames.row, place = row, 0
+        row, place = frames.proven.get(frames.offset), 0
+        if row is None or row.links != links or row.tagged != (hmac is not None):
+            row = proof.prove(
+                frames.buffer,
+                frames.pos,
+                links,
+                hmac,
+                state.cards.is_judged,
+                frames.offset,
+                frames.next_proven(),
+            )
+        frames.row = row
     return row, place
 
 
@@ -123,10 +131,11 @@ class _Folding:
             if type(more) is tuple:
                 if number is not None or governed or more[3] or not bodies.issued(card, seq, more):
                     break
+                run.steps += 1
             elif number is None or more is not None:
                 break
             elif not bodies.event(kind, number, card, seq, now, body):
-                if kind != "refused" or not bodies.refused(number, card, now, body):
+                if kind != "refused" or not bodies.refused(number, card, seq, now, body):
                     break
                 run.contained += 1
             digests.append(digest)

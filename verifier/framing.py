@@ -5,7 +5,9 @@ The bytes come in chunks; no more of them are kept than one record may have.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Protocol
 
 from verifier import cbor
 from verifier.evidence import Evidence, frame, parse
@@ -26,10 +28,19 @@ class Lost(Exception):
     """So many bytes are no record that the rest of the file was not read."""
 
 
+class Pieces(Protocol):
+    """Bytes in pieces, and the rows of records in those given so far, by their offset."""
+
+    rows: dict[int, Row]
+
+    def __iter__(self) -> Iterator[bytes]:
+        """Give the pieces in order."""
+
+
 class Frames:
     """The pieces of one file, in order. `buffer[pos:]` is what was read and not given yet."""
 
-    __slots__ = ("_chunks", "_lost", "_offset", "_seq", "buffer", "file", "pos", "row")
+    __slots__ = ("_chunks", "_lost", "_offset", "_seq", "buffer", "file", "pos", "proven", "row")
 
     def __init__(self, file: str, chunks: Iterator[bytes], seq: int | None = None) -> None:
         """Read `chunks` of `file`; `seq` is the number in the name of a segment."""
@@ -40,6 +51,7 @@ class Frames:
         self.buffer = b""
         self.pos = 0
         self.row: Row | None = None  # what was proven last
+        self.proven: dict[int, Row] = {}  # what was proven elsewhere, by its offset
         self._lost = False
 
     @property
@@ -56,6 +68,11 @@ class Frames:
         """Go on from a place in the buffer, given as a place in the file."""
         self.pos = offset - self._offset
 
+    def pass_over(self, end: int) -> None:
+        """Go on to a place in the buffer, of a record that nobody looks at."""
+        self.pos = end
+        self._seq = None
+
     def between(self, start: int, end: int) -> bytes:
         """Give bytes of the buffer, named by their places in the file."""
         return self.buffer[start - self._offset : end - self._offset]
@@ -68,7 +85,22 @@ class Frames:
         self._offset += self.pos
         self.buffer = self.buffer[self.pos :] + chunk
         self.pos = 0
+        for behind in [offset for offset in self.proven if offset < self._offset]:
+            del self.proven[behind]
         return True
+
+    def next_proven(self) -> int | None:
+        """Give the place in the buffer from which on records were proven elsewhere."""
+        if not self.proven:
+            return None
+        after = [offset for offset in self.proven if offset > self.offset]
+        return min(after) - self._offset if after else None
+
+    def read_from(self, pieces: Callable[[Iterator[bytes], int], Pieces]) -> None:
+        """Go on with the same bytes in pieces whose records are proven elsewhere."""
+        rest = pieces(chain((self.buffer[self.pos :],), self._chunks), self.offset)
+        self._offset, self.buffer, self.pos = self.offset, b"", 0
+        self._chunks, self.proven = iter(rest), rest.rows
 
     def next(self) -> Evidence | None:
         """Give the next whole record or stretch of other bytes; None at the end of the file.

@@ -93,6 +93,10 @@ class Ring:
         if key.pin is not None and (key.chain, key.pin) not in self._pins:
             self._pins.append((key.chain, key.pin))
 
+    def keys(self) -> list[Key]:
+        """Give the keys at hand."""
+        return list(self._keys.values())
+
     def hmac(self, chain: bytes, kid: bytes) -> Hmac | None:
         """Give the HMAC under the secret that (chain, kid) names, or None without it."""
         keyed = self._hmacs.get((chain, kid))

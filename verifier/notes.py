@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from verifier.cards import GOVERNED
+from verifier.checks.event_rows import EVENT_ROWS, OF_A_CARD
 from verifier.drift import drift, read_rebuilt
 from verifier.evidence import Evidence
 from verifier.governance import profile_of
@@ -17,13 +18,38 @@ from verifier.witness import presented_of, witness
 
 MAX_DRIFTS = 1000
 
+_FIRST = ("supersedes", "prior_attempt")
+_REFUSAL = ("refusal_reason", "refusal_count")
+_OF_A_CARD = {
+    kind: tuple(check.id for check in EVENT_ROWS if kind in check.kinds) for kind in OF_A_CARD
+}
+
 
 def note_step(record: Evidence, state: State) -> None:
     """Note a step whose beginning may be lost in an unsound record."""
-    if not state.disturbed or record.body["task"] in state.cards.steps:
+    if not state.is_partial or state.cards.step(record.body["task"]) is not None:
         return
     if "supersedes" in record.body or "prior_attempt" in (record.known_document() or {}):
         state.unsure_steps.add(len(state.cards.flags))
+
+
+def note_steps(count: int, tally: Tally) -> None:
+    """Note steps whose first card here may not be their first (spec §15.2)."""
+    tally.unjudged.update(dict.fromkeys(_FIRST, count))
+
+
+def note_edge(record: Evidence, state: State, tally: Tally) -> None:
+    """Note the checks that were not made as they rest on records before the left edge (§15.2)."""
+    kind, card = record.kind or "", record.card
+    if kind == "issued" or record.body.get("gate") == "issue":
+        if state.cards.step(record.body["task"]) is None:
+            tally.unjudged.update(_FIRST if kind == "issued" else _REFUSAL)
+    elif card is None:
+        if kind == "refused":
+            tally.unjudged.update(_REFUSAL)
+    elif card not in state.cards.numbers:
+        state.carried.add(card)
+        tally.unjudged.update(_OF_A_CARD[kind])
 
 
 def note_profile(record: Evidence, state: State, tally: Tally) -> None:

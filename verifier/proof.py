@@ -113,11 +113,13 @@ def prove(
     hmac: Hmac | None,
     is_judged: Callable[[bytes], bool],
     offset: int = 0,
+    end: int | None = None,
 ) -> Row:
     """Prove records from `buffer[start]` on, up to one that is not plainly right.
 
     Without `hmac` tags are not checked. `is_judged` says of a card whether its envelope was checked
-    before, so that its hash is enough. `offset` is the place of the first record in its file.
+    before, so that its hash is enough. `offset` is the place of the first record in its file, and
+    `end` the place in the buffer up to which records are wanted.
     """
     records: list[Proven] = []
     if links.seq > _MAX_SEQ:
@@ -128,7 +130,7 @@ def prove(
         return card in judged or is_judged(card)
 
     try:
-        broke = _prove(buffer, start, links, hmac, records, judged, is_known)
+        broke = _prove(buffer, start, end, links, hmac, records, judged, is_known)
     except (IndexError, cbor.NotDeterministic):  # the buffer may end inside a record
         broke = False
     except jcs.JsonRefused:
@@ -139,6 +141,7 @@ def prove(
 def _prove(
     buffer: bytes,
     start: int,
+    wanted: int | None,
     links: Links,
     hmac: Hmac | None,
     records: list[Proven],
@@ -155,7 +158,8 @@ def _prove(
     outer_keyed = None if hmac is None else hmac.outer
     bare_begun = hashlib.sha256(b"\x00" + begin + b"\xa0")
     sha256, decode_item, uint = hashlib.sha256, cbor.decode_item, cbor.uint
-    add, size, pos = records.append, len(buffer), start
+    add, pos = records.append, start
+    size = len(buffer) if wanted is None else wanted
     most_after = MAX_BARE - len(begin) - 1  # bytes of payload and tag
 
     while True:

@@ -20,7 +20,8 @@ from verifier.lookout import Lookout
 from verifier.proof import PROVEN
 from verifier.report import Finding, Verdict
 from verifier.shape import BODIES, Problem
-from verifier.state import Absent, State, bound_bits
+from verifier.spec import NO_PREVIOUS
+from verifier.state import Absent, Edge, State, bound_bits
 from verifier.tally import Run, Tally
 
 MAX_FINDINGS = 1000
@@ -68,6 +69,9 @@ class Replay:
         self.blamed: dict[bytes, list[str]] = {}  # cards with broken rules, and the checks
         self._listed: Counter[Verdict] = Counter()
         self.begins_at: int | None = None  # seq of the record that the log begins with
+        self.since: Edge | None = None  # the left edge that the auditor gave
+        self.passed_over = False  # there are records before it
+        self.edge_is_named = False  # by the auditor, or by a pruned event
         self._chain_before: bytes | None = None  # of the record before, as found
         self._cut = False  # the record before may go on in the bytes that follow it
         self._made = [check for check in checks.CHECKS if check.id not in skipped]
@@ -97,9 +101,14 @@ class Replay:
         if not record.digest:
             self._damage(record)
             return False
-        self._count(record, failed, unsound)
+        self.tally.take(record, None if failed is None else failed.id, self.echoed(record))
         self._move(record, failed, belongs, unsound)
         return not unsound and record.seq is not None
+
+    @property
+    def begun(self) -> bool:
+        """Whether there was something to judge."""
+        return bool(self.tally.records or self.findings)
 
     def _begin(self, record: Evidence) -> None:
         """Take chain and pins from the first record; what stands before a later seq is unknown."""
@@ -111,9 +120,12 @@ class Replay:
                 state.pins.setdefault(pin.seq, []).append(pin)
         if state.expected_seq is None and record.seq is not None:
             self.begins_at = record.seq
-            state.disturbed = record.seq != 0
-            if state.disturbed:
-                state.governance.lose(0)
+            if self.since is not None and (self.passed_over or record.seq == self.since.seq):
+                state.expected_seq, state.prev = self.since
+                state.begin_at(self.since)
+                self.edge_is_named = True
+            elif record.seq:
+                state.begin_at(Edge(record.seq, record.prev or NO_PREVIOUS))
         elif record.seq == 0:
             self.begins_at = 0  # the beginning is there, in another place: check_sequence says so
 
@@ -128,15 +140,9 @@ class Replay:
         state.surplus = None
         state.at = run.at
         state.digests.extend(run.first_seq, run.digests, bytes(run.bound))
-        tally.records += count
-        tally.last_seq = run.first_seq + count - 1
-        tally.end_at = run.at
-        tally.envelopes += count
-        tally.envelopes_ok += count
-        tally.decisions += run.kinds["resolved"]
-        tally.decisions_ok += run.kinds["resolved"]
-        tally.contained += run.contained
-        tally.kinds.update({kind: number for kind, number in run.kinds.items() if number})
+        tally.take_run(run)
+        if state.edge and run.steps:
+            notes.note_steps(run.steps, tally)
         self.lookout.see(run.first_seq, run.digests)
         self._cover(run.first_seq, run.digests)
 
@@ -246,7 +252,7 @@ class Replay:
             self.coverage.stop()
         state.disturbed = True
         state.sure_from = len(state.cards.flags)
-        state.counts.clear()
+        state.refusals.clear()
         state.governance.lose(state.sure_from)
         if state.absent:
             self.tally.unproven.add(
@@ -300,6 +306,9 @@ class Replay:
             self._account(body["seq"], body["openings"])
         elif kind in ("opened", "configured"):
             notes.note_profile(record, state, self.tally)
+        elif kind == "pruned":
+            self.edge_is_named |= state.left_edge is not None and body["before"] == self.begins_at
+            state.forget(min(body["before"], seq))
         absent = record.bound.keys() - record.openings.keys()
         if absent:
             state.absent[seq] = Absent(record, absent)
@@ -308,8 +317,10 @@ class Replay:
     def fold_card(self, record: Evidence) -> None:
         """Fold a sound record into the state of its card and into the counts of refusals."""
         state, kind = self.state, record.kind or ""
+        if state.edge:
+            notes.note_edge(record, state, self.tally)
         if kind == "refused":
-            state.counts[count_key(record)] = record.body["count"]
+            state.refusals.note(count_key(record), record.body["count"], record.seq or 0)
             self._count_refusal(record)
         elif kind == "issued":
             notes.note_step(record, state)
@@ -334,29 +345,6 @@ class Replay:
             absent.names -= set(names)
             if not absent.names:
                 del self.state.absent[seq]
-
-    def _count(self, record: Evidence, failed: Check | None, unsound: bool) -> None:
-        tally = self.tally
-        tally.records += 1
-        if record.seq is not None:
-            if tally.first_seq is None:
-                tally.first_seq = record.seq
-            tally.last_seq = max(record.seq, tally.last_seq or 0)
-        if record.at is not None:
-            tally.start_at = record.at if tally.start_at is None else tally.start_at
-            tally.end_at = record.at
-        kind = record.kind
-        if kind is None:
-            return
-        tally.kinds[kind] += 1
-        if record.envelope is not None:
-            tally.envelopes += 1
-            tally.envelopes_ok += not (failed is not None and failed.id == "card_hash")
-        if kind == "resolved":
-            tally.decisions += 1
-            tally.decisions_ok += failed is None and self.echoed(record)
-        elif kind == "dispatched" and failed is not None:
-            tally.bad_dispatches += 1
 
     def echoed(self, record: Evidence) -> bool:
         """Say whether a decision is on a card that is known from its issue on."""

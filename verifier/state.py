@@ -6,12 +6,13 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from verifier.cards import Cards
 from verifier.evidence import Evidence
 from verifier.governance import Governance, Library
 from verifier.keys import Pin, Ring
+from verifier.refusals import Refusals
 from verifier.shape import OPENINGS
 from verifier.spec import NO_PREVIOUS
 from verifier.witness import Witness
@@ -78,6 +79,13 @@ def bound_bits(bound: Iterable[str]) -> int:
     return sum(1 << OPENINGS.index(name) for name in bound)
 
 
+class Edge(NamedTuple):
+    """The seq of the first record at hand, and the chain digest of the one before it."""
+
+    seq: int
+    prev: bytes
+
+
 class State:
     """The replay of one log up to a record. The checks read it, `replay` moves it on."""
 
@@ -85,12 +93,13 @@ class State:
         "absent",
         "at",
         "cards",
+        "carried",
         "chain",
         "claims",
-        "counts",
         "covered",
         "digests",
         "disturbed",
+        "edge",
         "excepted",
         "expected_seq",
         "floor",
@@ -100,11 +109,14 @@ class State:
         "keyless",
         "kid",
         "kids",
+        "left_edge",
         "link_explained",
         "names",
         "pins",
         "prev",
         "proofs",
+        "pruned",
+        "refusals",
         "ring",
         "sure_from",
         "surplus",
@@ -133,7 +145,7 @@ class State:
         self.floor = floor
         self.witnesses: dict[int, Witness] = {}  # of the cards with policy evidence
         self.excepted: dict[int, bool] = {}  # dispatched under an exception; all at hand to judge
-        self.counts: dict[bytes, int] = {}  # of refusals, by gate, reason and subject
+        self.refusals = Refusals()
         self.digests = Digests()
         self.absent: dict[int, Absent] = {}  # records with openings that are not there, by seq
         # at and body of issued records without their envelope, by card, until it is seen
@@ -148,8 +160,38 @@ class State:
         self.gap_explained = False  # a missing seq at the next record belongs to a finding
         self.link_explained = False  # so does a bad link
         self.disturbed = False  # there was an unsound record
+        self.left_edge: Edge | None = None  # None where the log starts at seq 0
+        self.edge = 0  # its seq, as long as what stands before it may matter (spec §15.2)
+        self.carried: set[bytes] = set()  # cards from before it that events were about
+        self.pruned = 0  # the seq that the last pruned event names
         self.sure_from = 0  # the first card that was issued after the last unsound record
         self.unsure_steps: set[int] = set()  # steps whose beginning was not seen
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether records that could matter are missing: unsound, or before the left edge."""
+        return self.disturbed or self.edge > 0
+
+    def may_be_carried(self, card: bytes, of: int | None) -> bool:
+        """Say whether a card that was not issued here may be from before the left edge (§15.2)."""
+        return self.edge > 0 and (of is None or of < self.edge or card in self.carried)
+
+    def begin_at(self, edge: Edge) -> None:
+        """Start at a left edge above 0, before which nothing is known (spec §15.2)."""
+        self.left_edge, self.edge = edge, edge.seq
+        self.governance.lose(0)
+
+    def forget(self, before: int) -> None:
+        """Forget what a pruned event says may be gone; at the left edge all is known then."""
+        for card in self.cards.forget(before):
+            self.claims.pop(card, None)
+        self.refusals.forget(before)
+        self.pruned = max(self.pruned, before)
+        if 0 < self.edge <= before:
+            self.edge = 0
+            self.carried.clear()
+            if not self.disturbed:
+                self.unsure_steps.clear()
 
     def belongs(self, seq: int | None) -> bool:
         """Say whether a record that comes too late belongs to a finding (spec §10.3, rule 3).
@@ -181,9 +223,9 @@ class State:
 
     def judges_step(self, task: bytes) -> bool:
         """Say whether no unsound record could explain what is wrong with a step (rule 7)."""
-        step = self.cards.steps.get(task)
+        step = self.cards.step(task)
         if step is None:
-            return not self.disturbed
+            return not self.is_partial
         return step >= self.sure_from and step not in self.unsure_steps
 
 

@@ -10,6 +10,7 @@ from verifier.histories import Collector
 from verifier.replay import MAX_FINDINGS, Replay
 from verifier.report import Counts, Finding, Input, LogReport, Outcome, Row, Verdict, Withheld
 from verifier.spec import VERSION
+from verifier.tally import Tally
 
 # what no verifier can see from a log
 BEYOND = (
@@ -43,6 +44,7 @@ class Reading:
         self.unreadable = False
         self.warnings: list[str] = []
         self.not_read: list[str] = []
+        self.reasons: dict[str, str] = {}  # by check, why it was not made where it did not fail
         # by check, why it was not made where it did not fail
         self.reasons = {
             "excerpt": "not an excerpt",
@@ -57,8 +59,10 @@ class Reading:
         """Give what the checks of the whole log need."""
         tally = replay.tally
         return End(
-            nothing=not tally.records and not replay.findings,
+            nothing=not replay.begun,
             begins_at=replay.begins_at,
+            edge_is_named=replay.edge_is_named,
+            since=0 if replay.since is None else replay.since.seq,
             reached=replay.state.expected_seq or 0,
             unreadable=self.unreadable,
             expectation=self.expectation,
@@ -166,6 +170,8 @@ def _why_not_checked(check: Check, replay: Replay, reading: Reading) -> str:
         return "no envelope"
     if name == "signature":
         return "none in the log"
+    if tally.unjudged[name]:
+        return f"{tally.unjudged[name]} events rest on records before the left edge"
     if check.group in ("policy evidence", "manifest"):
         return _why_no_policy(name, replay)
     if check.kinds and not any(tally.kinds[kind] for kind in check.kinds):
@@ -220,11 +226,11 @@ def _pin_warnings(replay: Replay) -> list[str]:
 
 
 def _not_checked(replay: Replay) -> list[str]:
-    tally = replay.tally
+    state, tally = replay.state, replay.tally
     sentences = sorted(tally.unproven)
     if replay.failed["key_missing"] or _keyless(replay):
         sentences.append("the HMACs of records whose key is missing")
-    if replay.state.disturbed and tally.records:
+    if state.disturbed and tally.records:
         sentences.append("what a missing or unsound record could explain (spec §10.3)")
     if tally.asserted:
         sentences.append(f"the reasons of {tally.asserted} refusals that only the writer could see")
@@ -233,10 +239,17 @@ def _not_checked(replay: Replay) -> list[str]:
             "what approval bases and manifests assert: verdicts, engines, labels, "
             "what their digests stand for, and that a selector is complete"
         )
-    for kind in ("anchored", "pruned"):
-        if tally.kinds[kind]:
-            sentences.append(f"what the {tally.kinds[kind]} {kind} events say")
+    if tally.kinds["anchored"]:
+        sentences.append(f"what the {tally.kinds['anchored']} anchored events say")
+    if state.left_edge is not None:
+        sentences.append(_before_the_edge(state.left_edge.seq, tally))
     return sentences
+
+
+def _before_the_edge(seq: int, tally: Tally) -> str:
+    said = f"what rests on records before seq {seq}: the kid and profile in force there"
+    most = max(tally.unjudged.values(), default=0)
+    return f"{said}, and events of earlier cards and steps ({most})" if most else said
 
 
 def with_row(log: LogReport, name: str, outcome: Outcome, detail: str) -> LogReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from verifier import auditing, checks, keys, source
+from verifier import auditing, checks, keys, prefix, source
 from verifier.anchors import Auditor, load_anchors
 from verifier.assurance import Sight, move_pin, with_assurance, with_pin
 from verifier.checks.completeness import Expectation
@@ -23,7 +23,7 @@ from verifier.pinfile import read_pin
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings
 from verifier.report import Finding, LogReport, Outcome, Report
 from verifier.spec import EVIDENCE_CLASSES
-from verifier.state import State
+from verifier.state import Edge, State
 from verifier.summary import Reading, report, with_finding, with_row
 
 
@@ -43,6 +43,7 @@ def verify(
     required: Sequence[str] = (),
     allow_withheld: bool = False,
     wanted: Callable[[str], bool] | None = None,
+    since: Edge | None = None,
 ) -> Report:
     """Verify each path as one log and give one report (spec §10).
 
@@ -55,7 +56,8 @@ def verify(
     caller holds already. `expect_head` with `expect_count` N is required at seq N - 1.
     `profile_files` are profiles that cards name; `floor` is the evidence class that every
     approved card must reach (spec §8.7). `wanted` says of which cards, by their hash in hex, the
-    report holds the histories; without it of none.
+    report holds the histories; without it of none. `since` is a left edge that the auditor kept:
+    what stands before it is passed over (spec §15.2).
     """
     started_at = now()
     files = list(key_files)
@@ -74,7 +76,9 @@ def verify(
     sights: list[Sight] = []
     for path in paths:
         if path == "-" or _is_ours(path):
-            log, seen = verify_log(path, ring, expectation, policy, auditor, len(paths) > 1, wanted)
+            log, seen = verify_log(
+                path, ring, expectation, policy, auditor, len(paths) > 1, wanted, since
+            )
         else:
             log, seen = _verify_foreign(path, files, expectation, wanted), Sight({})
         logs.append(log)
@@ -121,6 +125,7 @@ def verify_log(
     auditor: Auditor,
     keep_digests: bool = False,
     wanted: Callable[[str], bool] | None = None,
+    since: Edge | None = None,
 ) -> tuple[LogReport, Sight]:
     """Verify one cardchain log; give its report, and what else was seen of it.
 
@@ -134,6 +139,7 @@ def verify_log(
     skipped = ("opening_missing",) if auditor.allow_withheld else ()
     coverage = auditing.coverage_of(path, anchors)
     replay = Replay(State(ring, *policy), lookout, coverage, skipped)
+    replay.since = since
     reading = Reading(expectation, is_directory=source.is_ledger(path))
     reading.warnings += [*ring.warnings, *aside]
     reading.collector = None if wanted is None else Collector(wanted)
@@ -160,6 +166,9 @@ def _replay(path: str, file: source.Segment | None, replay: Replay, reading: Rea
         stray = Evidence(other, -1, b"")
         stray.name = ("the name of a segment", os.path.basename(other))
         replay.take(stray)
+    if replay.since is not None:
+        left = prefix.after(parts, replay.since.seq)
+        replay.passed_over, parts = len(left) < len(parts), left
     for part in parts:
         try:
             _replay_segment(part, replay, reading)
@@ -175,6 +184,11 @@ def _replay(path: str, file: source.Segment | None, replay: Replay, reading: Rea
 def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -> None:
     frames = Frames(segment.path, segment.chunks(), segment.seq)
     collector = reading.collector
+    if replay.since is not None and not replay.begun:
+        there = prefix.hop(frames, replay.since.seq)
+        replay.passed_over |= frames.offset > 0
+        if not there:
+            return
     while True:
         start = frames.pos
         try:

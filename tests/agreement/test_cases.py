@@ -7,12 +7,15 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from verifier import checks, verify
+from verifier.report import Outcome, Report
+from verifier.state import Edge
 
 ROOT = Path(__file__).resolve().parents[2]
 FIXTURES = ROOT / "fixtures"
@@ -21,12 +24,28 @@ CASES = {
     for path in sorted(FIXTURES.glob("cases/*/case.json"))
 }
 EXIT_CODES = {"VERIFIED": 0, "BROKEN": 3, "CANNOT VERIFY": 4}
+ALLOW = "--allow-withheld"
+GIVEN = ("profiles", "vkeys", "checkpoints", "proofs")
+OPTIONS = {
+    "keys": "--key",
+    "profiles": "--profile",
+    "vkeys": "--vkey",
+    "checkpoints": "--checkpoint",
+    "proofs": "--checkpoint",
+}
+ASSURED = ("assurance", "signed_to", "pinned_to", "withheld", "not_checked")
+NOT_CHECKED = Outcome.NOT_CHECKED
 SAMPLE = [
     "approval_below_the_floor_of_the_auditor",
+    "checkpoints_stripped_and_required",
     "file_missing",
+    "intact_opening_withheld",
+    "intact_pin_moves_on",
     "intact_profile_given_as_a_file",
     "intact_segments",
     "key_missing",
+    "receipt_does_not_extend_the_checkpoint",
+    "right_receipt_newer_than_the_checkpoint",
     "tag_bit_flipped",
     "tail_cut_head_expected",
     "torn_tail_in_live_directory",
@@ -52,18 +71,31 @@ def resolved(folder: Path, paths: list[str]) -> list[str]:
 
 def judged(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
     """Give verdict, findings, warnings and counts in the form of a case."""
-    values = dict(zip(case.get("args", [])[::2], case.get("args", [])[1::2], strict=True))
+    args = [word for word in case.get("args", []) if word != ALLOW]
+    values = dict(zip(args[::2], args[1::2], strict=True))
     head, count = values.get("--expect-head"), values.get("--expect-count")
-    report = verify(
-        resolved(folder, case["inputs"]),
-        resolved(folder, case["keys"]),
-        expect_head=None if head is None else bytes.fromhex(head),
-        expect_count=None if count is None else int(count),
-        profile_files=resolved(folder, case.get("profiles", [])),
-        floor=values.get("--floor", "none"),
-        environ={},
-    )
+    given = {name: resolved(folder, case.get(name, [])) for name in GIVEN}
+    with tempfile.TemporaryDirectory() as scratch:
+        pin = copied_pin(folder, case, Path(scratch))
+        report = verify(
+            resolved(folder, case["inputs"]),
+            resolved(folder, case["keys"]),
+            expect_head=None if head is None else bytes.fromhex(head),
+            expect_count=None if count is None else int(count),
+            profile_files=given["profiles"],
+            floor=values.get("--floor", "none"),
+            since=since_of(values.get("--since")),
+            vkeys=given["vkeys"],
+            checkpoint_files=given["checkpoints"] + given["proofs"],
+            pin_file=pin,
+            required=[values["--require"]] if "--require" in values else [],
+            allow_withheld=ALLOW in case.get("args", []),
+            environ={},
+        )
+        pin_after = content(pin)
     return {
+        **assured(report, case),
+        "pin_after": pin_after,
         "verdict": report.verdict.value,
         "findings": [
             {
@@ -87,8 +119,43 @@ def judged(folder: Path, case: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def expected(case: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
-    """Give what a case expects; counts that it does not state are taken as they are."""
+def copied_pin(folder: Path, case: dict[str, Any], scratch: Path) -> str | None:
+    """Give a copy of the pin file, since verifying moves it on, or the place where none is yet."""
+    if "pin" not in case:
+        return None
+    if (folder / case["pin"]).exists():
+        shutil.copy(folder / case["pin"], scratch)
+    return str(scratch / case["pin"])
+
+
+def content(path: str | Path | None) -> Any:
+    return json.loads(Path(path).read_bytes()) if path and Path(path).exists() else None
+
+
+def assured(report: Report, case: dict[str, Any]) -> dict[str, Any]:
+    """Give how much the verdict rests on, and which of the rows that a case names are not made."""
+    (log, *_) = report.logs
+    rows = {row.check for log in report.logs for row in log.rows if row.outcome is NOT_CHECKED}
+    return {
+        "assurance": [word for word in log.assurance if word != "integrity only"],
+        "signed_to": log.signed_to,
+        "pinned_to": log.pinned_to,
+        "withheld": sum(log.withheld_total for log in report.logs),
+        "not_checked": [check for check in case.get("not_checked", []) if check in rows],
+    }
+
+
+def since_of(text: str | None) -> Edge | None:
+    """Give the left edge that follows the record named."""
+    if text is None:
+        return None
+    seq, head = text.split(":")
+    return Edge(int(seq) + 1, bytes.fromhex(head))
+
+
+def expected(folder: Path, case: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """Give what a case expects; what it does not state is taken as it is."""
+    pin_before = content(folder / case["pin"]) if "pin" in case else None
     return {
         "verdict": case["verdict"],
         "findings": case["findings"],
@@ -96,13 +163,15 @@ def expected(case: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
         "counts": case.get("counts", found["counts"]),
         "asserted": case.get("asserted", found["asserted"]),
         "exceptions": case.get("exceptions", found["exceptions"]),
+        **{name: case.get(name, found[name]) for name in ASSURED},
+        "pin_after": case.get("pin_after", pin_before),
     }
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_verdict_and_findings_are_those_of_the_case(corpus: Path, name: str) -> None:
     found = judged(corpus / name, CASES[name])
-    assert expected(CASES[name], found) == found
+    assert expected(corpus / name, CASES[name], found) == found
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -111,7 +180,7 @@ def test_named_checks_alone_say_the_same(
 ) -> None:
     without_fused_loop(monkeypatch)
     found = judged(corpus / name, CASES[name])
-    assert expected(CASES[name], found) == found
+    assert expected(corpus / name, CASES[name], found) == found
 
 
 def without_fused_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,12 +189,13 @@ def without_fused_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("name", SAMPLE)
-def test_command_line_says_the_same(corpus: Path, name: str) -> None:
+def test_command_line_says_the_same(corpus: Path, name: str, tmp_path: Path) -> None:
     case, folder = CASES[name], corpus / name
-    keys = [word for key in resolved(folder, case["keys"]) for word in ("--key", key)]
-    given = resolved(folder, case.get("profiles", []))
-    profiles = [word for file in given for word in ("--profile", file)]
-    options = [*keys, *profiles, *case.get("args", [])]
+    options = list(case.get("args", []))
+    for member, option in OPTIONS.items():
+        options += [w for file in resolved(folder, case.get(member, [])) for w in (option, file)]
+    pin = copied_pin(folder, case, tmp_path)
+    options += [] if pin is None else ["--pin", pin]
     command = [sys.executable, "-m", "verifier", "--format", "json", *options]
     run = subprocess.run(
         [*command, *resolved(folder, case["inputs"])],

@@ -4,7 +4,7 @@ import pytest
 
 from verifier.cards import APPROVED, DISPATCHED, NOT_LATEST, REJECTED, WITHDRAWN, Cards
 
-A, B, TASK = b"a" * 32, b"b" * 32, b"t" * 32
+A, B, C, TASK = b"a" * 32, b"b" * 32, b"c" * 32, b"t" * 32
 
 
 @pytest.fixture
@@ -40,11 +40,52 @@ def test_a_clock_reset_ends_what_stands_before_it(cards: Cards) -> None:
     assert not cards.over(1, 0)
 
 
+def test_forgotten_cards_are_as_if_never_issued(cards: Cards) -> None:
+    cards.dispatch(0, 2)
+    cards.issue(B, 3, TASK, 100, None)
+    cards.issue(C, 4, b"u" * 32, 100, None)
+    assert cards.forget(3) == [A]
+    assert (cards.numbers.get(A), cards.numbers[B]) == (None, 1)
+    step = cards.step(TASK)
+    assert step is not None
+    assert (cards.latest(step), cards.last_dispatched(step)) == (1, None)
+    assert cards.forget(4) == [B]
+    assert cards.step(TASK) is None
+    assert cards.forget(2) == []
+    cards.issue(A, 5, TASK, 100, None)
+    step = cards.step(TASK)
+    assert step == cards.numbers[A] == 3
+    assert cards.latest(step) == 3
+    assert not cards.flags[3] & NOT_LATEST
+
+
+@pytest.mark.parametrize(
+    ("events", "ended"),
+    [
+        ([], False),
+        ([("resolved", {"decision": "approve"})], False),
+        ([("resolved", {"decision": "reject"})], True),
+        ([("withdrawn", {})], True),
+        ([("resolved", {"decision": "approve"}), ("dispatched", {})], False),
+        ([("dispatched", {}), ("settled", {"outcome": "unknown"})], False),
+        ([("dispatched", {}), ("settled", {"outcome": "failed"})], True),
+    ],
+)
+def test_a_card_is_ended_when_nothing_can_come_of_it(
+    cards: Cards, events: list[tuple[str, dict[str, str]]], ended: bool
+) -> None:
+    for seq, (kind, body) in enumerate(events, 2):
+        cards.fold(kind, A, seq, 10, body)
+    assert cards.unended(2, 20, 0) == (None if ended else 0)
+    assert cards.unended(2, 20, 1) is None
+    assert cards.unended(1, 20, 0) is None
+
+
 def test_the_next_card_of_a_step_replaces_the_latest(cards: Cards) -> None:
     cards.dispatch(0, 2)
     cards.issue(B, 3, TASK, 100, None)
     assert cards.flags[0] & NOT_LATEST
-    step = cards.steps[TASK]
+    step = cards.step(TASK)
     assert cards.latest(step) == 1
     assert cards.last_dispatched(step) == 0
     assert cards.step_of(1) == step

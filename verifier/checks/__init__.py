@@ -176,6 +176,14 @@ CHECKS = (
         kinds=("redacted",),
     ),
     Check(
+        "pruned",
+        "openings accounted",
+        "§15.2",
+        "pruned names the left edge, and forgets only ended cards",
+        chain.check_pruned,
+        kinds=("pruned",),
+    ),
+    Check(
         "opening_missing",
         "openings accounted",
         "§3.4",

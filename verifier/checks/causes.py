@@ -129,6 +129,10 @@ CAUSES = {
     "refusal_count": ("refusals were left out or counted wrongly", _LOG),
     "recovered": ("records were put in or lost around a recovery", _LOG),
     "redacted": ("the redaction is of another record than it says", _LOG),
+    "pruned": (
+        "records were removed too early, or others than the event says",
+        "hold the archive against the digest: cardchain-verify ARCHIVE.cbor --expect-head DIGEST",
+    ),
     "opening_missing": (
         "an opening was removed without a record of it",
         "take it from another copy of the log, or ask who holds the ledger",

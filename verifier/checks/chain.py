@@ -95,6 +95,25 @@ def _proof(hmac: Hmac, record: Evidence) -> bytes:
     return hmac.digest(cbor.head(4, 6) + cbor.text("cardchain/rekeyed") + b"".join(items))
 
 
+def check_pruned(record: Evidence, state: State) -> Problem | None:
+    """Pruned names the left edge, and forgets only ended cards (spec §15.2)."""
+    if record.kind != "pruned" or record.seq is None:
+        return None
+    before, digest = record.body["before"], record.body["digest"]
+    if not 0 < before <= record.seq:
+        return f"before from 1 to {record.seq}", f"before {before}"
+    if before < state.pruned:
+        return f"before of at least {state.pruned}", f"before {before}"
+    edge = state.left_edge
+    named = edge is None or edge.seq != before or edge.prev == digest
+    if not named or state.digests.matches(before - 1, digest) is False:
+        return f"the chain digest of record {before - 1}", digest.hex()
+    card = state.cards.unended(before, record.at or 0, state.sure_from)
+    if card is None:
+        return None
+    return f"only ended cards below {before}", f"card {state.cards.hash_of(card).hex()}"
+
+
 def check_pin(record: Evidence, state: State) -> Problem | None:
     """The record that a key file pins is the one in the log (spec §4.3)."""
     for pin in state.pins.get(-1 if record.seq is None else record.seq, ()):

@@ -20,12 +20,15 @@ class End(NamedTuple):
     """What there is to say about a log once it was read.
 
     `nothing` says that there was no byte to judge. `begins_at` is the seq of the record that it
-    begins with, None where other bytes do. `reached` is one past the highest seq. `head_at` is
+    begins with, None where other bytes do; `edge_is_named` says that something vouches for what
+    stood before it. `since` is the first seq that the auditor asked about. `reached` is one past the highest seq. `head_at` is
     where the digest of `expectation` was found, None if nowhere.
     """
 
     nothing: bool
     begins_at: int | None
+    edge_is_named: bool
+    since: int
     reached: int
     unreadable: bool
     expectation: Expectation
@@ -36,7 +39,7 @@ def check_empty(end: End) -> Problem | None:
     """There is at least one record."""
     if not end.nothing:
         return None
-    return "at least one record", "none"
+    return f"at least one record{f' from seq {end.since} on' if end.since else ''}", "none"
 
 
 def check_unreadable(record: Evidence, _state: State) -> Problem | None:
@@ -45,8 +48,10 @@ def check_unreadable(record: Evidence, _state: State) -> Problem | None:
 
 
 def check_left_edge(end: End) -> Problem | None:
-    """The log starts at seq 0."""
-    return ("a first record of seq 0", f"seq {end.begins_at}") if end.begins_at else None
+    """The log starts at seq 0, or at an edge that a pruned event or the auditor names (§15.2)."""
+    if not end.begins_at or end.edge_is_named:
+        return None
+    return "a first record of seq 0, or a pruned event that names it", f"seq {end.begins_at}"
 
 
 def check_expected_count(end: End) -> Problem | None:

@@ -56,7 +56,7 @@ def check_supersedes(record: Evidence, state: State) -> Problem | None:
     if record.kind != "issued" or not state.judges_step(record.body["task"]):
         return None
     named: bytes | None = record.body.get("supersedes")
-    step = state.cards.steps.get(record.body["task"])
+    step = state.cards.step(record.body["task"])
     latest = None if step is None else state.cards.latest(step)
     if (None if named is None else state.cards.numbers.get(named, -1)) == latest:
         return None
@@ -75,7 +75,7 @@ def check_prior_attempt(record: Evidence, state: State) -> Problem | None:
     found = document.get("prior_attempt")
     if names_attempt(found, record.body["task"], state):
         return None
-    step = state.cards.steps.get(record.body["task"])
+    step = state.cards.step(record.body["task"])
     card = None if step is None else state.cards.last_dispatched(step)
     expected = "none"
     if card is not None:
@@ -85,7 +85,7 @@ def check_prior_attempt(record: Evidence, state: State) -> Problem | None:
 
 def names_attempt(attempt: dict[str, str] | None, task: bytes, state: State) -> bool:
     """Say whether a prior_attempt is the last dispatched card of the step and its outcome."""
-    step = state.cards.steps.get(task)
+    step = state.cards.step(task)
     card = None if step is None else state.cards.last_dispatched(step)
     if card is None or attempt is None:
         return card is None and attempt is None
@@ -102,6 +102,8 @@ def check_not_issued(record: Evidence, state: State) -> Problem | None:
     if record.card is None or record.kind == "issued" or state.disturbed:
         return None
     if record.card in state.cards.numbers:
+        return None
+    if state.may_be_carried(record.card, record.body.get("of")):
         return None
     if record.kind == "refused" and record.body["gate"] == "issue":
         return None

@@ -52,7 +52,7 @@ def _judges(record: Evidence, state: State) -> bool:
     if record.body["gate"] == "issue":
         return state.judges_step(record.body["task"])
     if record.card is None:
-        return not state.disturbed
+        return not state.is_partial
     card = state.cards.numbers.get(record.card)
     return card is not None and state.judges_card(card)
 
@@ -125,7 +125,7 @@ def _attempt_unnamed(record: Evidence, state: State) -> bool | None:
 
 
 def _latest(record: Evidence, state: State) -> int | None:
-    step = state.cards.steps.get(record.body["task"])
+    step = state.cards.step(record.body["task"])
     return None if step is None else state.cards.latest(step)
 
 
@@ -255,7 +255,7 @@ def check_refusal_count(record: Evidence, state: State) -> Problem | None:
     if record.kind != "refused":
         return None
     found: int = record.body["count"]
-    last = state.counts.get(count_key(record))
+    last = state.refusals.last(count_key(record))
     if last is None:
         expected = 1 if _judges(record, state) and not _counted_before(record, state) else found
     else:
@@ -267,7 +267,7 @@ def check_refusal_count(record: Evidence, state: State) -> Problem | None:
 
 def _counted_before(record: Evidence, state: State) -> bool:
     """Say whether an earlier count may be lost: one of a task may be older than its first card."""
-    return state.disturbed and record.body["gate"] == "issue"
+    return state.is_partial and record.body["gate"] == "issue"
 
 
 def next_count(last: int) -> int:

@@ -114,7 +114,10 @@ def _value(label: str, value: JSON, indent: str) -> Iterator[str]:
 
 def _leaf(value: JSON) -> str:
     if isinstance(value, str):
-        return f'"{_PADDING.sub(_counted, shown(value))}"'
+        text = shown(value)
+        return f'"{_PADDING.sub(_counted, text) if "    " in text else text}"'
+    if type(value) is int:  # in the range of §2.1, where JCS writes the plain digits
+        return str(value)
     return jcs.encode(value).decode()
 
 

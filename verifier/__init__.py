@@ -11,12 +11,13 @@ from verifier.formats import FORMATS, every_card, render
 from verifier.jsonreport import render_json
 from verifier.keys import Key, Pin
 from verifier.output import PlaceRefused, check_place, save, wants_colour
-from verifier.report import Event, Finding, History, LogReport, Outcome, Report, Row, Verdict
+from verifier.report import Drift, Event, Finding, History, LogReport, Outcome, Report, Row, Verdict
 from verifier.text import render_text, verdict_line
 from verifier.verify import verify
 
 __all__ = [
     "FORMATS",
+    "Drift",
     "Event",
     "Finding",
     "History",

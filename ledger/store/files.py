@@ -8,10 +8,8 @@ disk may differ, so the object refuses everything from then on; opening again re
 from __future__ import annotations
 
 import gzip
-import hashlib
 import os
 import re
-import threading
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -20,11 +18,12 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from ledger.errors import BrokenLedger, Dead, StoreFailed
-from ledger.store import directory
+from ledger.store import directory, quarantine
 from ledger.store.contract import Framing, Position, Stored, TornBytes
 from ledger.store.framing import cut, found
 from ledger.store.lock import Lock
 from ledger.store.segment import Segment, reader, size_of, write
+from ledger.store.syncing import Syncing
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 SYNC: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
@@ -64,14 +63,13 @@ class FileStore:
         self._segment_bytes = segment_bytes
         self._timeout = lock_timeout_s
         self._failure: str | None = None
-        self._durable = 0
         self._begin()
         self.segments()
 
     def _begin(self) -> None:
         """Open the lock anew: at first, and in a child after a fork, which shares no lock."""
         self._pid = os.getpid()
-        self._sync_mutex = threading.Lock()
+        self._syncing = Syncing()
         self._last: Segment | None = None
         self._written = 0
         self._seen_last = False
@@ -248,22 +246,22 @@ class FileStore:
         """
         if os.getpid() != self._pid:
             self._begin_in_child()
-        if self._failure is None and end.seq <= self._durable:
-            return
-        with self._sync_mutex:
-            self._check()
-            if end.seq <= self._durable:
-                return
-            written, last = self._written, self._last
-            try:
-                if last is not None and last.number == end.segment:
-                    self._sync(last.descriptor)
-                else:
-                    self._sync_other(end.segment)
-                    written = 0
-            except OSError as error:
-                raise self._dies(f"sync of {self._name(end.segment)}: {error}") from error
-            self._durable = max(written, end.seq)
+        self._check()
+        if end.seq > self._syncing.durable:
+            self._syncing.reach(end.seq, lambda: self._sync_to(end))
+
+    def _sync_to(self, end: Position) -> int:
+        """Sync, and give how many records are durable then."""
+        self._check()
+        written, last = self._written, self._last
+        try:
+            if last is None or last.number != end.segment:
+                self._sync_other(end.segment)
+                return end.seq
+            self._sync(last.descriptor)
+            return max(written, end.seq)
+        except OSError as error:
+            raise self._dies(f"sync of {self._name(end.segment)}: {error}") from error
 
     def _sync_other(self, number: int) -> None:
         """Sync a segment that another writer began since this object held the tail."""
@@ -275,20 +273,16 @@ class FileStore:
 
     def set_aside(self, end: Position) -> tuple[TornBytes, ...]:
         """Move the bytes behind `end` to `quarantine/`, and cut the segment there."""
-        quarantine = self._path / "quarantine"
-        torn = self.rest(end)
+        folder = self._path / "quarantine"
         try:
-            if torn:
-                _keep(quarantine / f"{end.seq:020}-{hashlib.sha256(torn).hexdigest()}", torn)
+            if torn := self.rest(end):
+                quarantine.keep(folder, end.seq, torn)
                 last = self._hold(end)
                 os.ftruncate(last.descriptor, last.expects(end))
                 os.fsync(last.descriptor)
         except OSError as error:
-            raise self._dies(f"quarantine in {quarantine}: {error}") from error
-        return tuple(
-            TornBytes(kept.stat().st_size, bytes.fromhex(kept.name[21:]))
-            for kept in sorted(quarantine.glob(f"{end.seq:020}-" + "[0-9a-f]" * 64))
-        )
+            raise self._dies(f"quarantine in {folder}: {error}") from error
+        return quarantine.kept(folder, end.seq)
 
     def _hold(self, end: Position) -> Segment:
         """Give the segment that the next record goes to, open for append.
@@ -326,7 +320,7 @@ class FileStore:
         """Begin a new segment; the one before is durable first, so that only the last is not."""
         path = self._name(number)
         try:
-            with self._sync_mutex:
+            with self._syncing.kept_away():
                 if self._last is not None:
                     self._sync(self._last.descriptor)
             fresh = Segment(path, number, directory.create(path))
@@ -338,11 +332,11 @@ class FileStore:
     def _use(self, segment: Segment) -> None:
         """Make `segment` the last one, and its name durable."""
         directory.sync(self._segments)
-        with self._sync_mutex:
+        with self._syncing.kept_away():
             if self._last is not None:
                 os.close(self._last.descriptor)
             self._last = segment
-            self._durable = max(self._durable, segment.number)
+            self._syncing.durable = max(self._syncing.durable, segment.number)
 
     def _require_last(self, last: Segment, end: Position) -> None:
         """Refuse a later segment, or bytes at the end of the one before: no crash leaves these."""
@@ -370,7 +364,6 @@ class FileStore:
 
     def _begin_in_child(self) -> None:
         self._let_go()
-        self._durable = 0
         self._begin()
 
     def _check(self) -> None:
@@ -380,18 +373,3 @@ class FileStore:
     def _dies(self, what: str) -> StoreFailed:
         self._failure = what
         return StoreFailed(what)
-
-
-def _keep(path: Path, data: bytes) -> None:
-    """Write a file that is named by its content, durably; one that is whole already stays."""
-    with suppress(FileNotFoundError):
-        if path.read_bytes() == data:
-            return
-        path.unlink()
-    descriptor = directory.create(path)
-    try:
-        write(descriptor, data)
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    directory.sync(path.parent)

@@ -20,6 +20,7 @@ from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 
+import appending
 import cbor2
 import logs
 from generator import SECRET, Card, Chain
@@ -89,6 +90,8 @@ def main(arguments: list[str]) -> int:
             results = [_measured(benchmark, bench, options.gate) for benchmark in ALONE]
             small = logs.ledger(bench.folder, sizes.small)
             ledgers = (small, large.get())
+        for benchmark in APPENDING:  # these need both cores
+            results.append(_measured(benchmark, bench, options.gate))
         for benchmark in ON_LEDGERS:
             results.append(_measured(partial(benchmark, *ledgers), bench, options.gate))
         _check_ledger(bench, small[0])
@@ -207,8 +210,27 @@ def show(small: Ledger, large: Ledger, bench: Bench) -> Result:
     return _ratio(_grown("cardchain show", bench.sizes), measured, 1.5)
 
 
+def appended(measure: Callable[[Path], appending.Measured], bench: Bench) -> Result:
+    """One of the measurements of appending."""
+    measured = measure(bench.folder)
+    return _ratio(measured.name, measured.ratios, measured.limit)
+
+
+def resolve_open(small: Ledger, large: Ledger, bench: Bench) -> Result:
+    """Approving a card in a ledger that is open."""
+    measured = appending.resolve_grown(small, large)
+    return _ratio(_grown("Ledger.resolve", bench.sizes), measured, 1.3)
+
+
+def open_again(small: Ledger, large: Ledger, bench: Bench) -> Result:
+    """Opening a ledger whose index is there."""
+    measured = appending.open_grown(small, large)
+    return _ratio(_grown("Ledger.open", bench.sizes), measured, 2)
+
+
+APPENDING = tuple(partial(appended, measure) for measure in appending.ALONE)
 ALONE = (verification, memory, verify_start, help_start)
-ON_LEDGERS = (resolve, show)
+ON_LEDGERS = (resolve, show, resolve_open, open_again)
 
 
 def _check_ledger(bench: Bench, path: Path) -> None:

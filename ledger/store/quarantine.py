@@ -1,0 +1,36 @@
+"""Torn bytes that were moved aside, each file named by the place and the digest (spec §7.4)."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from ledger.store import directory
+from ledger.store.contract import TornBytes
+from ledger.store.segment import write
+
+
+def keep(folder: Path, seq: int, torn: bytes) -> None:
+    """Keep the bytes that stood where record `seq` was to be, durably, unless they are kept."""
+    path = folder / f"{seq:020}-{hashlib.sha256(torn).hexdigest()}"
+    with suppress(FileNotFoundError):
+        if path.read_bytes() == torn:
+            return
+        path.unlink()
+    descriptor = directory.create(path)
+    try:
+        write(descriptor, torn)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    directory.sync(folder)
+
+
+def kept(folder: Path, seq: int) -> tuple[TornBytes, ...]:
+    """Give everything that was ever kept for a place."""
+    return tuple(
+        TornBytes(path.stat().st_size, bytes.fromhex(path.name[21:]))
+        for path in sorted(folder.glob(f"{seq:020}-" + "[0-9a-f]" * 64))
+    )

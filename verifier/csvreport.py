@@ -52,6 +52,7 @@ COLUMNS = (
 )
 _PIECE = 1 << 16  # characters
 MAX_CELL = 1000  # code points of a text; a spreadsheet takes 32,767 characters
+_EXCERPT = "an excerpt cannot show that no later record of the card exists"
 _FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20\ufe66\ufe62\ufe63\ufe6b\u2212"  # also full-width and small
 
 
@@ -75,10 +76,11 @@ def render_csv(report: Report) -> Iterator[str]:
 def _rows(report: Report) -> Iterator[tuple[str | int, ...]]:
     for log in report.logs:
         begin = tuple(_of_log(report, log))
+        beyond = _EXCERPT if log.scope else ""
         has_card = False
         for history in log.histories:
             has_card = True
-            yield *begin, *_of_card(history)
+            yield *begin, *_of_card(history), cell(history.doubt or beyond)
         if not has_card:
             yield *begin, *[""] * (len(COLUMNS) - len(begin))
 
@@ -113,7 +115,7 @@ def _of_log(report: Report, log: LogReport) -> Iterator[str]:
 
 
 def _of_card(history: History) -> Iterator[str | int]:
-    """Give the values after the ones of the log, in the order of COLUMNS."""
+    """Give the values of COLUMNS after those of the log, but for the doubt."""
     first: dict[str, Event] = {}
     for event in history.events:
         first.setdefault(event.kind, event)
@@ -135,7 +137,6 @@ def _of_card(history: History) -> Iterator[str | int]:
     yield _supersedes(issued)
     yield " ".join(str(event.seq) for event in history.events)
     yield " ".join(finding.check for finding in history.findings)
-    yield cell(history.doubt)
 
 
 def _of_envelope(envelope: bytes | None, issued: Event | None) -> Iterator[str]:

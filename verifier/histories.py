@@ -129,7 +129,7 @@ def _standing(replay: Replay, card: str, was_issued: bool) -> Standing:
         return Standing(state_of(cards, number, replay.tally.end_at or 0), doubt(replay, number))
     if was_issued:
         return Standing(ENDED, "")
-    if replay.state.disturbed:
+    if replay.state.disturbed or replay.begins_at:
         return Standing("", "its issue may be lost")
     return Standing(NOT_ISSUED, "")
 

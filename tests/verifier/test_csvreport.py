@@ -192,6 +192,22 @@ def test_an_envelope_of_a_later_format_is_not_guessed_at() -> None:
     assert {row[name] for name in ("task_id", "step", "tool", "kind", "not_after")} == {""}
 
 
+def test_a_card_of_an_excerpt_is_in_doubt() -> None:
+    sure = History("ab", None, (), "APPROVED", "", ())
+    unsure = History("cd", None, (), "OPEN", "a key is missing", ())
+    log = LogReport(
+        "refund.receipt",
+        "cardchain-excerpt/1",
+        Verdict.VERIFIED,
+        scope="card ab",
+        histories=(sure, unsure),
+    )
+    assert [row["doubt"] for row in rows(Report((log,)))] == [
+        "an excerpt cannot show that no later record of the card exists",
+        "a key is missing",
+    ]
+
+
 def test_many_rows_come_in_pieces() -> None:
     history = History("ab" * 32, None, (), "OPEN", "", ())
     log = LogReport("log.cbor", "cardchain/1", Verdict.VERIFIED, histories=(history,) * 2000)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from verifier import History, every_card, verify
+from verifier.state import Edge
 
 DAY = 86_400_000
 
@@ -170,3 +171,51 @@ def test_without_the_key_every_state_is_in_doubt(log: Any, tmp_path: Path) -> No
     report = verify([str(path)], environ={}, wanted=every_card)
     (card,) = report.logs[0].histories
     assert (card.state, card.doubt) == ("APPROVED", "a key is missing")
+
+
+def pruned(log: Any, before: int) -> None:
+    body = {"before": before, "digest": log.digests[before - 1], "by": "user:operator-1"}
+    log.add("pruned", None, body)
+
+
+def test_a_card_that_was_pruned_has_ended(
+    new_log: Callable[..., Any], key: str, tmp_path: Path
+) -> None:
+    log = new_log()
+    log.open()
+    log.resolve(log.issue(1), "reject")
+    log.add("refused", *refusal_of(log, log.issue(2)))
+    pruned(log, 3)
+    path = tmp_path / "log.cbor"
+    path.write_bytes(log.data)
+    (report,) = verify([str(path)], [key], environ={}, wanted=every_card).logs
+    assert (report.verdict.value, report.findings) == ("VERIFIED", ())
+    assert [(found.state, found.doubt) for found in report.histories] == [
+        ("ENDED", ""),
+        ("OPEN", ""),
+    ]
+
+
+def refusal_of(log: Any, card: tuple[bytes, bytes, int]) -> tuple[bytes, Any, Any]:
+    body = {"of": card[2], "gate": "dispatch", "reason": "not_approved", "count": 1}
+    return card[0], body, {"envelope": card[1]}
+
+
+def test_what_stands_before_the_left_edge_leaves_a_doubt(
+    new_log: Callable[..., Any], key: str, tmp_path: Path
+) -> None:
+    log = new_log()
+    log.open()
+    card = log.issue(1)
+    log.resolve(card)
+    log.issue(2)
+    path = tmp_path / "log.cbor"
+    path.write_bytes(log.data)
+    (report,) = verify(
+        [str(path)], [key], environ={}, wanted=every_card, since=Edge(2, log.digests[1])
+    ).logs
+    first, second = report.histories
+    assert report.verdict.value == "VERIFIED"
+    assert (first.card, [event.seq for event in first.events]) == (card[0].hex(), [2])
+    assert (first.state, first.doubt) == ("", "its issue may be lost")
+    assert (second.state, second.doubt) == ("OPEN", "")

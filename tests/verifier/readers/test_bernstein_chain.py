@@ -70,6 +70,22 @@ def test_a_lived_log_is_verified(log: Any) -> None:
     assert {row.outcome for row in report.rows} == {Outcome.PASS, Outcome.NOT_CHECKED}
 
 
+@pytest.mark.parametrize("at", [1, 3, 4, 6])
+@pytest.mark.parametrize("by", [1, 2, 3, 5, 11])
+@pytest.mark.parametrize("swapped", [True, False])
+def test_lines_swapped_or_moved_are_one_finding(
+    log: Any, at: int, by: int, *, swapped: bool
+) -> None:
+    for _ in range(20):
+        log.append()
+    (lines,) = log.days.values()
+    if swapped:
+        lines[at], lines[at + by] = lines[at + by], lines[at]
+    else:
+        lines.insert(at + by, lines.pop(at))
+    assert ["link"] == codes(verify(log.write()))
+
+
 def test_every_line_dropped_is_one_finding(log: Any) -> None:
     lived(log)
     whole = log.copy()
@@ -399,12 +415,19 @@ def test_a_seal_without_its_hmac_excuses_nothing(log: Any) -> None:
     assert "BROKEN" == verify(log.write()).verdict.value
 
 
+def ended(report: LogReport) -> list[Any]:
+    return [report.verdict.value, report.complete]
+
+
 def test_expected_head_and_count(log: Any) -> None:
     heads = [log.append()["hmac"] for _ in range(5)]
     log.write()
     assert verify(log, head=heads[4], count=5).complete
-    assert verify(log, head=heads[2], count=3).complete
-    assert verify(log, count=4).complete
+    assert verify(log, head=heads[4]).complete
+    assert verify(log, count=5).complete
+    assert ["VERIFIED", False] == ended(verify(log, head=heads[2], count=3))
+    assert ["VERIFIED", False] == ended(verify(log, head=heads[2]))
+    assert ["VERIFIED", False] == ended(verify(log, count=4))
     assert ["expected_head"] == codes(verify(log, head=heads[2], count=4))
     assert ["expected_head"] == codes(verify(log, head="a" * 64))
     assert ["expected_count"] == codes(verify(log, count=6))

@@ -136,6 +136,8 @@ def test_every_byte_can_change_with_the_same_report(log: Any) -> None:
 
 
 SPELLINGS = {
+    "another text": (b"Add a", b"Add b"),
+    "a predecessor": (b'"n": 1', b'"n": 1, "prev_chain_digest": "x"'),
     "other escape": (b"Add a", b"\\u0041dd a"),
     "upper case escape": (b"caf\\u00e9", b"caf\\u00E9"),
     "needless escape": (b"Add a", b"Add\\/a"),
@@ -155,6 +157,14 @@ SPELLINGS = {
     "over one": (b'"score": 0.25', b'"score": 1.5'),
     "minus zero": (b'"score": 0.25', b'"score": -0.0'),
     "long number": (b'"score": 0.25', b'"score": 0.25000000000000001'),
+    "created": (b'.0, "impact"', b'.00, "impact"'),
+    "created later": (b'"created_at": 1', b'"created_at": 2'),
+    "expires": (b'.0, "reasoning"', b'.00, "reasoning"'),
+    "expires before": (b'"not_after": 1', b'"not_after": 0.1'),
+    "expires late": (b'"not_after": 17', b'"not_after": 20000017'),
+    "decided": (b'.0, "session_id"', b'.00, "session_id"'),
+    "one way": (b'"hard_one_way": false', b'"hard_one_way": true'),
+    "irreversible": (b'"irreversible": false', b'"irreversible": true'),
     "no number": (b'"score": 0.25', b'"score": NaN'),
     "two points": (b'"score": 0.25', b'"score": 0.2.5'),
     "large": (b'"score": 0.25', b'"score": 1e400'),
@@ -168,6 +178,7 @@ SPELLINGS = {
     "order": (b'"n": 1, "text"', b'"text": 1, "n"'),
     "names": (b'["shell_rm_rf", "push"]', b'[", ", "\\", "]'),
     "no list": (b'["shell_rm_rf", "push"]', b'"push"'),
+    "predecessor": (b'"prev_chain_digest": "', b'"prev_chain_digest": "0'),
     "minute": (b"T09:", b"T9::"),
     "leap second": (b':00.000000Z"', b':60.000000Z"'),
     "another day": (b'"timestamp": "2026-09-01', b'"timestamp": "2026-09-02'),

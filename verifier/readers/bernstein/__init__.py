@@ -204,8 +204,9 @@ class _Verification:
 
     def _made(self) -> LogReport:
         walk, cards, findings = self._walk, self._walk.cards, self._walk.findings
+        records = walk.chain.records
         ends = findings.failed.keys() & {"bernstein.expected_count", "bernstein.expected_head"}
-        asked = self._expect_head is not None or self._expect_count is not None
+        vouched = walk.expected_at == records - 1 or self._expect_count == records
         return LogReport(
             path=self._path,
             format=FORMAT,
@@ -216,7 +217,7 @@ class _Verification:
             warnings=(*self._warnings, *_noted(walk)),
             not_checked=self._not_checked(),
             counts=Counts(
-                records=walk.chain.records,
+                records=records,
                 kinds=tuple(sorted(walk.chain.kinds.items())),
                 cards=len(cards.cards),
                 envelopes_ok=cards.envelopes_ok,
@@ -226,13 +227,13 @@ class _Verification:
                 contained=cards.contained,
                 asserted=cards.asserted,
             ),
-            first_seq=0 if walk.chain.records else None,
-            last_seq=walk.last if walk.chain.records else None,
+            first_seq=0 if records else None,
+            last_seq=walk.last if records else None,
             head=walk.chain.head,
             start_at=_millis(walk.chain.start),
             end_at=_millis(walk.chain.end),
             inputs=tuple(self._inputs),
-            complete=asked and not ends,
+            complete=records > 0 and vouched and not ends,
         )
 
     def _row(self, check: str) -> Row:

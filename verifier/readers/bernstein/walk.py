@@ -51,6 +51,7 @@ class Walk:
         self._keys = list(keys)
         self._deferred: list[tuple[Problem, Place]] = []
         self._deferred_links: list[tuple[Problem, Place]] = []
+        self._missed: set[str] = set()
         self._misdated = False
         self._at = At()
         self._scanner = Scanner()
@@ -155,8 +156,14 @@ class Walk:
         self._sound(record, seconds(record["timestamp"]) or 0.0)
 
     def _unlinked(self, record: dict[str, Any]) -> Problem | None:
-        """Say why a record does not follow the one before it; a misplaced file explains it."""
+        """Say why a record does not follow the one before it.
+
+        A misplaced file explains it, and so does an earlier bad link where this record belongs:
+        lines that were moved or swapped are one edit.
+        """
         link = record["prev_hmac"]
+        if link in self._missed:
+            return None
         if self.chain.head is None and not self._from_start:
             self.findings.add(
                 Problem("bernstein.left_edge", f"prev_hmac {GENESIS}", f"prev_hmac {link}"),
@@ -173,6 +180,8 @@ class Walk:
             "bernstein.link", f"prev_hmac {self.chain.head or GENESIS}", f"prev_hmac {link}"
         )
         if self.chain.authentic or not self._deferred:
+            if len(self._missed) < LIMIT:
+                self._missed.add(self.chain.head or GENESIS)
             return problem
         if len(self._deferred_links) < LIMIT:
             self._deferred_links.append((problem, self._place()))

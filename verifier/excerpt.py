@@ -121,6 +121,8 @@ def parse_excerpt(file: str, data: bytes) -> Excerpt:
 
 
 def _parse(file: str, data: bytes) -> Excerpt:
+    if not data.startswith(MAGIC):
+        raise ExcerptRefused(f"an array of five that begins with {EXCERPT_FORMAT}", "another item")
     scope, pos = _scope(data, len(MAGIC))
     entries, bound, pos = _entries(file, data, pos, scope)
     proofs, pos = _proofs(data, pos)

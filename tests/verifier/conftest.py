@@ -63,6 +63,7 @@ class LogWriter:
         self.prev, self.at = bytes(32), AT
         self.seq = 0
         self.records: list[bytes] = []
+        self.bare: list[bytes] = []
         self.digests: list[bytes] = []
 
     @property
@@ -95,6 +96,7 @@ class LogWriter:
         begin = b"\xd1\x84" + cbor(protected)
         self.prev = sha256(b"\x00" + begin + b"\xa0" + rest)
         self.records.append(begin + cbor(openings or {}) + rest)
+        self.bare.append(begin + b"\xa0" + rest)
         self.digests.append(self.prev)
         self.seq += 1
         self.at += 1000

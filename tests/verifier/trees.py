@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from base64 import b64encode
+from collections.abc import Iterable
 from hashlib import sha256
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -69,3 +71,49 @@ def checkpoint(chain: bytes, leaves: list[bytes], *signers: Signer) -> str:
     text = statement(chain, leaves)
     signers = signers or (Signer(f"cardchain/{chain.hex()}"),)
     return text + "\n" + "".join(signer.line(text) for signer in signers)
+
+
+def inclusion(log: Any, seq: int, note: str, size: int | None = None) -> str:
+    """The tlog-proof of a record under a checkpoint of the first `size` records."""
+    hashes = path(seq, log.digests[:size])
+    lines = "".join(f"{base64(one)}\n" for one in hashes)
+    return f"c2sp.org/tlog-proof@v1\nindex {seq}\n{lines}\n{note}"
+
+
+def consistency(log: Any, old: int, note: str, size: int | None = None) -> str:
+    """The proof that a checkpoint of the first `size` records extends one of `old`."""
+    lines = "".join(f"{base64(one)}\n" for one in growth(old, log.digests[:size]))
+    return f"old {old}\n{lines}\n{note}"
+
+
+def signed(log: Any, size: int | None = None, *signers: Signer) -> str:
+    """The checkpoint of the first `size` records of a log."""
+    return checkpoint(log.chain, log.digests[:size], *signers)
+
+
+class Excerpt:
+    """The members of an excerpt, which a test may change before they are written."""
+
+    def __init__(
+        self,
+        log: Any,
+        scope: dict[str, Any],
+        seqs: Iterable[int],
+        openings: Iterable[bytes] = (),
+        size: int | None = None,
+    ) -> None:
+        kept = list(seqs)
+        self.encode = log.cbor
+        self.format = "cardchain-excerpt/1"
+        self.scope = scope
+        self.records = [log.bare[seq] for seq in kept]
+        note = signed(log, size)
+        ends = [seq for seq in kept if seq + 1 not in kept]
+        self.proofs = [inclusion(log, seq, note, size) for seq in ends]
+        self.openings = sorted(openings, key=lambda one: sha256(one).digest())
+
+    @property
+    def data(self) -> bytes:
+        members = [self.format, self.scope, self.records, self.proofs, self.openings]
+        data: bytes = self.encode(members)
+        return data

@@ -2,6 +2,7 @@
 
 import { hex } from "./bytes.mjs";
 import { isBlank } from "./escape.mjs";
+import { EDGE } from "./state.mjs";
 import { isWellFormed, driftFault } from "./drift.mjs";
 
 const unless = (fault, expected, found) => (fault ? { expected, found } : null);
@@ -14,18 +15,25 @@ export function judgedCard(log, record) {
   return card;
 }
 
+/** EDGE where the card may have been issued before the left edge, else undefined. */
+export function unjudged(log, record) {
+  const { state } = log;
+  const isOurs = state.issued(record.card) !== null || state.cards.get(record.card)?.isTouched;
+  return state.isEdgeOpen && state.epoch === 0 && !isOurs ? EDGE : undefined;
+}
+
 /** A check of events of these kinds about an issued card that may be judged. */
 function onCard(kinds, check) {
   return (log, record) => {
     if (!isOf(record, ...kinds)) return undefined;
     const card = judgedCard(log, record);
-    return card === null ? undefined : check(card, record, log);
+    return card === null ? unjudged(log, record) : check(card, record, log);
   };
 }
 
 export const CARD_CHECKS = {
   opened: (log, record) => {
-    if (log.state.epoch > 0) return undefined;
+    if (log.state.epoch > 0 || (log.state.isEdgeOpen && record.kind !== "opened")) return undefined;
     const isOpened = record.kind === "opened";
     if ((record.seq === 0) === isOpened) return null;
     return isOpened
@@ -41,12 +49,14 @@ export const CARD_CHECKS = {
   },
   supersedes: (log, record) => {
     const step = judgedStep(log, record);
-    if (step === undefined) return undefined;
+    if (step === undefined || step === EDGE) return step;
     const latest = step === null ? null : step.latest;
     return unless(record.supersedes !== latest, latest ?? "none", record.supersedes ?? "none");
   },
   prior_attempt: (log, record) => {
-    if (judgedStep(log, record) === undefined || !isReadable(record.envelope)) return undefined;
+    const step = judgedStep(log, record);
+    if (step === undefined || step === EDGE) return step;
+    if (!isReadable(record.envelope)) return undefined;
     const attempt = log.state.attemptOf(record.task);
     return attemptFault(attempt, record.envelope.value);
   },
@@ -55,6 +65,7 @@ export const CARD_CHECKS = {
     if (record.card === null || record.kind === "issued" || isAsk) return undefined;
     if (log.state.issued(record.card) !== null) return null;
     if (log.state.epoch > 0 || log.state.cards.get(record.card)?.isTouched) return undefined;
+    if (log.state.isEdgeOpen && !namesAnother(log, record)) return EDGE;
     return { expected: "an issued record of this card before", found: "none" };
   },
   of: onCard(["resolved", "withdrawn", "dispatched", "settled", "refused"], (card, record) => {
@@ -108,10 +119,17 @@ export const CARD_CHECKS = {
   }),
 };
 
+/** Whether the last event that a record names for its card is there, and about another card. */
+function namesAnother(log, record) {
+  const named = log.records.get(record.body.get("of"));
+  return named !== undefined && !named.isUnsound && named.card !== record.card;
+}
+
 /** The step of an issued record where it may be judged; null where it is new, else undefined. */
 function judgedStep(log, record) {
   if (record.kind !== "issued") return undefined;
   const step = log.state.steps.get(record.task);
+  if (log.state.epoch === 0 && (step?.isEdge ?? log.state.isEdgeOpen)) return EDGE;
   const isNamed = record.supersedes !== null ||
     (isReadable(record.envelope) && record.envelope.value.has("prior_attempt"));
   if (step === undefined) return log.state.epoch > 0 && isNamed ? undefined : null;

@@ -1,6 +1,6 @@
 /* The checks of policy evidence (spec §8), at the first record that shows an envelope. */
 
-import { isReadable } from "./checks_card.mjs";
+import { isReadable, unjudged } from "./checks_card.mjs";
 import { CLASSES } from "./envelope.mjs";
 import { claimFault, claimedClass, fixedFault, floorFault, isOwn, manifestFault } from "./policy.mjs";
 import { isAssured } from "./profile.mjs";
@@ -47,7 +47,9 @@ export const POLICY_CHECKS = {
   fixed_parameter: onEvidence((envelope, rules) => (rules.any ? fixedFault(envelope, rules) : undefined)),
   self_approval: (log, record) => {
     const card = decidedCard(log, record);
-    if (card === null || !isReadable(card.envelope)) return undefined;
+    if (card === null) return undefined;
+    if (!card.isIssued) return unjudged(log, record);
+    if (!isReadable(card.envelope)) return undefined;
     const rules = log.rulesOf(card);
     if (!rules.any) return undefined;
     const isDenied = rules.deniesSelf && isOwn(card.envelope.value, approverOf(record).get("id"));
@@ -56,6 +58,7 @@ export const POLICY_CHECKS = {
   assurance: (log, record) => {
     const card = decidedCard(log, record);
     if (card === null) return undefined;
+    if (!card.isIssued) return unjudged(log, record);
     const rules = log.rulesOf(card);
     if (!rules.any) return undefined;
     const assurance = approverOf(record).get("assurance");

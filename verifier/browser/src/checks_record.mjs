@@ -37,8 +37,8 @@ export const RECORD_CHECKS = {
   },
   sequence: (log, record) => record.placed,
   link: (log, record) => {
-    if (record.isFirst && record.seq !== 0) return undefined;
-    const expected = record.isFirst ? ZEROS : log.lastDigest;
+    if (record.isFirst && record.seq !== 0 && !log.isEdgeNamed) return undefined;
+    const expected = record.isFirst && record.seq === 0 ? ZEROS : log.lastDigest;
     if (record.prev === expected) return null;
     return log.afterUnsound || record.placed === BELONGS ? undefined : { expected, found: record.prev };
   },

@@ -2,6 +2,7 @@
 
 import { hex } from "./bytes.mjs";
 import { attemptFault, isReadable, judgedCard } from "./checks_card.mjs";
+import { EDGE } from "./state.mjs";
 import { isWellFormed } from "./drift.mjs";
 import { sameTerms } from "./envelope.mjs";
 import { claimFault, fixedFault, floorFault, isOwn, manifestFault } from "./policy.mjs";
@@ -9,19 +10,30 @@ import { ASSERTED, REASONS, countAfter } from "./refusals.mjs";
 
 export const REFUSAL_CHECKS = {
   refusal_reason: (log, record) => {
-    if (record.kind !== "refused" || !isJudged(log, record)) return undefined;
+    if (record.kind !== "refused") return undefined;
+    if (!isJudged(log, record)) return restsOnEdge(log, record);
     return cardFault(log, record) ?? reasonFault(log, record);
   },
   refusal_count: (log, record) => {
     if (record.kind !== "refused") return undefined;
     const before = log.state.counts.get(countKey(record)) ?? { value: 0, epoch: 0 };
+    if (log.state.counts.has(countKey(record)) && log.state.epoch === 0) return countFault(before, record);
     const isSure = before.epoch === log.state.epoch || judgedCard(log, record) !== null;
-    if (!isSure || !isJudged(log, record)) return undefined;
-    const expected = countAfter(before.value);
-    const found = record.body.get("count");
-    return found === expected ? null : { expected: `a count of ${expected}`, found: String(found) };
+    if (!isSure || !isJudged(log, record)) return restsOnEdge(log, record);
+    return countFault(before, record);
   },
 };
+
+function countFault(before, record) {
+  const expected = countAfter(before.value);
+  const found = record.body.get("count");
+  return found === expected ? null : { expected: `a count of ${expected}`, found: String(found) };
+}
+
+/** EDGE where the refusal is about a card or step that may be older than the log. */
+function restsOnEdge(log) {
+  return log.state.isEdgeOpen && log.state.epoch === 0 ? EDGE : undefined;
+}
 
 /** What the count of a refusal runs over: gate, reason and subject. */
 export function countKey(record) {
@@ -54,9 +66,10 @@ function isJudged(log, record) {
   const { state } = log;
   if (record.body.get("gate") === "issue") {
     const step = state.steps.get(record.task);
+    if (step?.isEdge ?? state.isEdgeOpen) return false;
     return step === undefined ? state.epoch === 0 : step.epoch === state.epoch;
   }
-  if (record.card === null) return state.epoch === 0;
+  if (record.card === null) return state.epoch === 0 && !state.isEdgeOpen;
   return judgedCard(log, record) !== null;
 }
 
@@ -68,7 +81,7 @@ function cardFault(log, record) {
   const hashes = named.filter((name) => record.body.has(name)).map((name) => hex(record.body.get(name)));
   if (hashes.length === 0) return null;
   const expected = hashes.find((hash) => log.state.issued(hash) !== null) ?? null;
-  if (expected === record.card || log.state.epoch > 0) return null;
+  if (expected === record.card || log.state.epoch > 0 || log.state.isEdgeOpen) return null;
   return { expected: `card ${expected ?? "none"}`, found: record.card ?? "none" };
 }
 

@@ -9,7 +9,7 @@ import { Histories } from "./history.mjs";
 import { PLACE_CHECKS, hasUnnamed, missingOpenings, remember } from "./openings.mjs";
 import { Sequence } from "./place.mjs";
 import { combined, profileOf } from "./profile.mjs";
-import { State, UNKNOWN } from "./state.mjs";
+import { EDGE, State, UNKNOWN } from "./state.mjs";
 import { CHECKS, ORDER, UNSOUND_GROUPS } from "./table.mjs";
 import { Tally } from "./tally.mjs";
 
@@ -27,8 +27,8 @@ const TAKES_IN_BYTES = ["framing", "shape", "tag"];
 
 export class Log {
   /** `ring`: kid to key of this chain; `files`: digest to profile bytes; `floor`: a class index. */
-  constructor({ chain, ring, pins, profiles, floor }) {
-    Object.assign(this, { chain, ring, pins, floor, files: profiles });
+  constructor({ chain, ring, pins, profiles, floor, since }) {
+    Object.assign(this, { chain, ring, pins, floor, since, files: profiles });
     this.state = new State();
     this.sequence = new Sequence();
     this.tally = new Tally();
@@ -44,6 +44,12 @@ export class Log {
     this.redactions = new Set();
     this.first = null;
     this.beginsInBytes = false;
+    this.hasPassedOver = false; // with `since`: records before it were there
+    this.hasReached = false; // with `since`: the record that the auditor kept was there
+    this.isEdgeNamed = false;
+    this.isEdgeTold = false; // a pruned record is about the edge, rightly or not
+    this.prunedBefore = 0;
+    this.edgeEvents = new Map(); // check to how many events rest on records before the edge
     this.lastDigest = null;
     this.head = null;
     this.lastCheck = null;
@@ -95,13 +101,33 @@ export class Log {
   begin(record) {
     this.first = record;
     this.beginsInBytes = this.sequence.afterBytes;
-    if (record.seq !== null && record.seq !== 0) this.lose();
+    if (this.since !== null && (this.hasPassedOver || record.seq === this.since.seq + 1)) {
+      this.sequence.next = this.since.seq + 1;
+      this.lastDigest = this.since.digest;
+      this.isEdgeNamed = true;
+      this.openEdge();
+    } else if (record.seq !== null && record.seq !== 0) this.openEdge();
+  }
+
+  openEdge() {
+    this.state.isEdgeOpen = true;
+    this.state.chainProfile = UNKNOWN;
+  }
+
+  /** Whether an item stands before the record from which the auditor wants to go on. */
+  passesOver({ record }) {
+    if (this.since === null || this.first !== null || this.hasReached) return false;
+    if (record === undefined) return true;
+    if (record.seq !== null && record.seq > this.since.seq) return false;
+    this.hasPassedOver = true;
+    this.hasReached = record.seq === this.since.seq;
+    return true;
   }
 
   /** Gives the record its place in the sequence, before any check. */
   place(record) {
     const isOurs = record.chain === this.chain && record.shapeFault === null;
-    if (record.isFirst) {
+    if (record.isFirst && this.sequence.next === null) {
       record.placed = null;
       this.sequence.begin(record.seq ?? 0);
       return;
@@ -119,7 +145,9 @@ export class Log {
       if (!appliesTo(check, record) || skipped.includes(check.group)) continue;
       const found = check.run(this, record);
       if (found === undefined || found === null) continue;
-      if (found === BELONGS) {
+      if (found === EDGE) {
+        this.edgeEvents.set(check.id, (this.edgeEvents.get(check.id) ?? 0) + 1);
+      } else if (found === BELONGS) {
         belongs = true;
         if (check.id !== "sequence") return { failed: null, belongs };
       } else if (check.id === "version") version = found;
@@ -141,6 +169,9 @@ export class Log {
       this.seeStep(record, false);
       this.lose();
     } else this.keep(record);
+    if (record.kind === "pruned" && record.body.get("before") === this.first.seq) {
+      this.isEdgeTold = true;
+    }
     this.histories.take(record, !(isUnsound || belongs));
     remember(this, record, isUnsound || belongs);
     this.lastCheck = failed?.id ?? null;
@@ -157,6 +188,7 @@ export class Log {
     if (record.kind === "rekeyed") this.kids.add(hex(record.body.get("kid")));
     this.seeStep(record, true);
     this.state.fold(record);
+    if (record.kind === "pruned") this.keepPruned(record.body.get("before"));
     if (record.card !== null && record.kind !== "refused") {
       const card = this.state.card(record.card);
       if (record.kind === "issued" && record.envelope === null) card.issuedBody = record;
@@ -196,8 +228,16 @@ export class Log {
     if (judged !== null) this.state.card(record.card).isJudged = true;
   }
 
+  keepPruned(before) {
+    this.prunedBefore = before;
+    if (before !== this.first.seq) return;
+    this.isEdgeNamed = true;
+    if (this.state.isEdgeOpen) this.state.closeEdge();
+  }
+
   keepRefusal(record) {
-    const count = { value: record.body.get("count"), epoch: this.state.epoch };
+    const { epoch } = this.state;
+    const count = { value: record.body.get("count"), epoch, seq: record.seq };
     this.state.counts.set(countKey(record), count);
   }
 

@@ -3,7 +3,7 @@
 const ENDING = ["resolved", "withdrawn", "dispatched"];
 const OF_A_CARD = [...ENDING, "settled", "refused"];
 const KINDS = {
-  rekey: ["rekeyed"], recovered: ["recovered"], redacted: ["redacted"],
+  rekey: ["rekeyed"], recovered: ["recovered"], redacted: ["redacted"], pruned: ["pruned"],
   issued_body: ["issued", "refused"], issued_once: ["issued"], supersedes: ["issued"],
   prior_attempt: ["issued"], not_issued: OF_A_CARD, of: OF_A_CARD,
   echo: ["resolved", "withdrawn"], approver: ["resolved", "withdrawn"], decided_once: ["resolved"],

@@ -24,13 +24,41 @@ export const PLACE_CHECKS = {
     const unbound = names.some((name) => !target.bound.includes(name));
     return unbound ? { expected: "openings that the record binds", found: "another" } : null;
   },
+  pruned: (log, record) => (record.kind === "pruned" ? prunedFault(log, record) : undefined),
 };
+
+/** What is wrong with a pruned record (spec §15.2), or null. */
+function prunedFault(log, record) {
+  const before = record.body.get("before");
+  if (before === 0 || before > record.seq) {
+    return { expected: `before from 1 to ${record.seq}`, found: String(before) };
+  }
+  if (before < log.prunedBefore) {
+    return { expected: `before of at least ${log.prunedBefore}`, found: String(before) };
+  }
+  const digest = digestBelow(log, before);
+  const named = hex(record.body.get("digest"));
+  if (digest !== null && digest !== named) return { expected: `digest ${digest}`, found: named };
+  const open = [...log.state.cards.values()].find((card) =>
+    card.isIssued && card.issuedSeq < before && !card.isTouched &&
+    card.epoch === log.state.epoch && !log.state.isEnded(card, record.at));
+  return open ? { expected: "cards that are ended", found: `card ${open.hash} is not` } : null;
+}
+
+/** The chain digest of the record before `before`, where the log shows it, or null. */
+function digestBelow(log, before) {
+  const there = log.records.get(before - 1);
+  if (there !== undefined) return there.isUnsound ? null : there.digest;
+  return log.first.seq === before && log.first.prev ? log.first.prev : null;
+}
 
 /** Keeps of a record what later ones may name, and which of its openings are absent. */
 export function remember(log, record, isUnsound) {
   if (record.kind === undefined || record.chain !== log.chain) return;
   if (!log.records.has(record.seq)) {
-    log.records.set(record.seq, { digest: record.digest, bound: [...record.bound.keys()] });
+    log.records.set(record.seq, {
+      digest: record.digest, bound: [...record.bound.keys()], card: record.card, isUnsound,
+    });
   }
   if (isUnsound) return;
   for (const name of record.bound.keys()) {

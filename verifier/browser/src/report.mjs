@@ -58,7 +58,7 @@ function rowOf(check, findings, log, facts) {
 function countsOf({ tally, state }) {
   return {
     records: tally.records, kinds: Object.fromEntries(tally.kinds),
-    cards: [...state.cards.values()].filter((card) => card.isIssued).length,
+    cards: [...state.cards.values()].filter((card) => card.isIssued || card.isForgotten).length,
     envelopes: tally.envelopes, envelopesTotal: tally.envelopesTotal,
     decisions: tally.decisions, decisionsTotal: tally.decisionsTotal,
     contained: tally.contained, containedDispatched: tally.badDispatches,
@@ -77,7 +77,8 @@ function wholeFindings(file, log, { expectHead, expectCount, isUnreadable }) {
     return found;
   }
   const begins = log.first.seq;
-  if (begins !== null && begins !== 0 && !records.has(0) && !log.beginsInBytes) {
+  const isExplained = log.isEdgeNamed || log.isEdgeTold || records.has(0) || log.beginsInBytes;
+  if (begins !== null && begins !== 0 && !isExplained) {
     say("left_edge", "seq 0", `seq ${begins}`);
   }
   if (isUnreadable) return found;

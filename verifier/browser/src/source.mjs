@@ -11,17 +11,17 @@ const PIECE = 65536;
 
 /**
  * Reads an input {path, file?, entries?}: a Blob, or a list of {name, file} for a directory,
- * with names relative to it.
+ * with names relative to it. With `since`, segments that end before it are passed over.
  * Gives {files, faults, inputs}; a file is {name, bytes, isLast, number?, isTornAllowed, damage}.
  */
-export async function readInput(input) {
+export async function readInput(input, since = null) {
   const source = { files: [], faults: [], inputs: [] };
-  if (input.entries) await readDirectory(input, source);
+  if (input.entries) await readDirectory(input, source, since);
   else await readFile({ name: input.path, blob: input.file }, source);
   return source;
 }
 
-async function readDirectory({ path, entries }, source) {
+async function readDirectory({ path, entries }, source, since) {
   const inside = entries.filter(({ name }) => name.startsWith("segments/"));
   if (inside.length === 0) {
     source.faults.push({ check: "unreadable", file: path, expected: "segments/", found: "none" });
@@ -40,7 +40,11 @@ async function readDirectory({ path, entries }, source) {
     } else segments.push({ name: full, blob: file, number });
   }
   segments.sort((one, other) => one.number - other.number);
-  for (const segment of segments) if (!(await readFile(segment, source))) break;
+  const isBefore = (index) =>
+    since !== null && index + 1 < segments.length && segments[index + 1].number <= since.seq + 1;
+  for (const segment of segments.filter((_, index) => !isBefore(index))) {
+    if (!(await readFile(segment, source))) break;
+  }
   const last = source.files.at(-1);
   if (last) last.isTornAllowed = true;
 }

@@ -6,6 +6,9 @@
 
 export const UNKNOWN = Symbol("unknown");
 
+/** What a check gives where it rests on records before the left edge (spec §15.2). */
+export const EDGE = Symbol("rests on records before the left edge");
+
 export class State {
   constructor() {
     this.cards = new Map();
@@ -13,6 +16,7 @@ export class State {
     this.counts = new Map();
     this.resets = 0;
     this.epoch = 0;
+    this.isEdgeOpen = false; // records before the first one may say what this log does not
     this.chainProfile = null;
     this.profiles = new Map();
   }
@@ -28,7 +32,7 @@ export class State {
     let card = this.cards.get(hash);
     if (card === undefined) {
       card = {
-        hash, isIssued: false, isTouched: false, isJudged: false, epoch: this.epoch,
+        hash, isIssued: false, issuedSeq: null, isForgotten: false, isTouched: false, isJudged: false, epoch: this.epoch,
         step: null, notAfter: null, grantTtl: null, issueResets: 0, lastSeq: null,
         decision: null, decidedAt: null, decidedResets: 0, isWithdrawn: false, isSuperseded: false,
         isDispatched: false, isException: false, showsRebuilt: false, outcome: null,
@@ -43,7 +47,7 @@ export class State {
   step(task) {
     let step = this.steps.get(task);
     if (step === undefined) {
-      step = { latest: null, attempt: null, epoch: this.epoch };
+      step = { latest: null, attempt: null, epoch: this.epoch, isEdge: this.isEdgeOpen };
       this.steps.set(task, step);
     }
     return step;
@@ -84,10 +88,38 @@ export class State {
     return this.isOpen(card) || (card.decision === "approve" && !card.isDispatched && !card.isWithdrawn);
   }
 
+  /** Whether a card is ended at a time (spec §15.1). */
+  isEnded(card, at) {
+    if (card.isDispatched) return card.outcome !== null && card.outcome !== "unknown";
+    if (card.isWithdrawn || card.isSuperseded || card.decision === "reject") return true;
+    return card.decision === "approve" ? this.isLapsed(card, at) : this.isLate(card, at);
+  }
+
+  /** Cards issued below `before` are forgotten, and counts of refusals that ended there (§15.2). */
+  forget(before) {
+    for (const card of this.cards.values()) {
+      if (card.isIssued && card.issuedSeq < before) {
+        Object.assign(card, { isIssued: false, isForgotten: true });
+      }
+    }
+    for (const step of this.steps.values()) {
+      if (!this.issued(step.latest)) step.latest = null;
+      if (!this.issued(step.attempt)) step.attempt = null;
+    }
+    for (const [key, count] of this.counts) if (count.seq < before) this.counts.delete(key);
+  }
+
+  /** The record that names the left edge: what stands before it counts as never issued. */
+  closeEdge() {
+    this.isEdgeOpen = false;
+    for (const step of this.steps.values()) step.isEdge = false;
+  }
+
   /** Takes a sound record in as it stands (spec §10.3, rule 8). */
   fold(record) {
     if (record.card !== null) this.foldCard(record);
     else if (record.kind === "clock_reset") this.resets += 1;
+    else if (record.kind === "pruned") this.forget(record.body.get("before"));
     else if (record.kind === "opened" || record.kind === "configured") {
       if (record.body.has("profile")) this.chainProfile = record.bound.get("profile");
     }
@@ -116,7 +148,7 @@ export class State {
     const supersedes = record.supersedes === null ? undefined : this.issued(record.supersedes);
     if (supersedes && this.canBeSuperseded(supersedes)) supersedes.isSuperseded = true;
     Object.assign(card, {
-      isIssued: true, epoch: this.epoch, step: record.task, notAfter: body.get("not_after"),
+      isIssued: true, issuedSeq: record.seq, isForgotten: false, epoch: this.epoch, step: record.task, notAfter: body.get("not_after"),
       grantTtl: body.get("grant_ttl") ?? null, issueResets: this.resets,
       chainProfile: this.chainProfile, presented: record.bound.get("presented") ?? null,
     });

@@ -16,7 +16,8 @@ const BATCH = 2000;
 /**
  * `inputs`: [{path, file} or {path, entries: [{name, file}]}], files as Blobs;
  * `keys` and `profiles`: [{name, file}]; `expectHead`: hexadecimal or null;
- * `expectCount`: a number or null; `floor`: a class of spec §8.4.
+ * `expectCount`: a number or null; `floor`: a class of spec §8.4;
+ * `since`: {seq, digest} of a record that the auditor kept, after which to go on, or null.
  * `progress` is called with the number of records judged so far.
  */
 export async function verify(request, progress = () => undefined) {
@@ -25,7 +26,7 @@ export async function verify(request, progress = () => undefined) {
   const logs = [];
   const options = {
     keys, profiles, floor: CLASSES.indexOf(request.floor ?? "none"), warnings,
-    expectHead: request.expectHead ?? null, expectCount: request.expectCount ?? null,
+    since: request.since ?? null, expectHead: request.expectHead ?? null, expectCount: request.expectCount ?? null,
   };
   for (const input of request.inputs) logs.push(await verifiedLog(input, options, logs, progress));
   return { verdict: worst(logs.map((log) => log.verdict)), logs };
@@ -49,7 +50,7 @@ async function profilesOf(files, warnings) {
 }
 
 async function verifiedLog(input, options, before, progress) {
-  const source = await readInput(input);
+  const source = await readInput(input, options.since);
   const chain = chainOf(source.files);
   const ring = new Map(
     options.keys.filter((key) => key.chain === chain).map((key) => [key.kid, key]),
@@ -61,7 +62,7 @@ async function verifiedLog(input, options, before, progress) {
     const isEmpty = file.number !== undefined && file.bytes.length === 0 && file.damage === null;
     const isLast = index === source.files.length - 1;
     if (isEmpty && source.files.length > 1) log.takeEmptySegment(file, isLast);
-    for (const batch of batches(readItems(file))) {
+    for (const batch of batches(readItems(file), log)) {
       await replay(log, file, batch, digester);
       progress(log.tally.records);
     }
@@ -83,9 +84,10 @@ function* readItems(file) {
   }
 }
 
-function* batches(items) {
+function* batches(items, log) {
   let batch = [];
   for (const item of items) {
+    if (log.passesOver(item)) continue;
     batch.push(item);
     if (batch.length === BATCH) {
       yield batch;

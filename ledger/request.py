@@ -192,9 +192,11 @@ def withheld(names: Iterable[str]) -> frozenset[str]:
 
 def view(proposal: Proposal, shown: Mapping[str, Opening]) -> None:
     """Refuse a presented text that is not the view which the manifest names (spec §8.2)."""
-    named_view = proposal.document.get("review_manifest", {}).get("view_digest")
     presented = shown.get("presented")
-    if named_view is not None and presented is not None and presented.digest.hex() != named_view:
+    if presented is None:
+        return
+    named_view = proposal.document.get("review_manifest", {}).get("view_digest")
+    if named_view is not None and presented.digest.hex() != named_view:
         reason = f"digest {presented.digest.hex()}, expected the view_digest {named_view}"
         raise ProposalInvalid("presented", reason)
 

@@ -7,6 +7,7 @@ records are taken apart again, one by one, when they are judged, so that a large
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -25,6 +26,7 @@ from verifier.spec import (
 )
 
 MAX_EXCERPT = 67_108_864  # bytes
+MAX_WHOLE = 1 << 30  # bytes of openings, each counted for every record that binds it
 MAGIC = b"\x85" + cbor.text(EXCERPT_FORMAT)
 _ARRAY, _BYTES, _TEXT = 4, 2, 3
 # of a receipt, the kinds of records that are of no card
@@ -106,6 +108,17 @@ def _limit_problem(record: Evidence) -> Problem | None:
     return None
 
 
+class Bound:
+    """The digests that records bind, and how often; all of them, if every record can be read."""
+
+    __slots__ = ("all_known", "times")
+
+    def __init__(self) -> None:
+        """Start with none."""
+        self.times: Counter[bytes] = Counter()
+        self.all_known = True
+
+
 def parse_excerpt(file: str, data: bytes) -> Excerpt:
     """Read an excerpt; raises ExcerptRefused."""
     if len(data) > MAX_EXCERPT:
@@ -127,6 +140,9 @@ def _parse(file: str, data: bytes) -> Excerpt:
     entries, bound, pos = _entries(file, data, pos, scope)
     proofs, pos = _proofs(data, pos)
     openings, pos = _openings(data, pos, bound)
+    whole = sum(times * len(openings.get(digest, b"")) for digest, times in bound.times.items())
+    if whole > MAX_WHOLE:
+        raise ExcerptRefused(f"records of at most {MAX_WHOLE} bytes with their openings", "more")
     if pos != len(data):
         raise ExcerptRefused("nothing after the fifth member", f"{len(data) - pos} bytes")
     return Excerpt(file, data, scope, tuple(entries), tuple(proofs), openings)
@@ -165,12 +181,10 @@ def _strings(data: bytes, pos: int, major: int, what: str) -> Iterator[tuple[Any
     yield None, pos, pos
 
 
-def _entries(
-    file: str, data: bytes, pos: int, scope: Scope
-) -> tuple[list[Entry], set[bytes] | None, int]:
-    """Give the records, and all digests that they bind; None where one cannot be read."""
+def _entries(file: str, data: bytes, pos: int, scope: Scope) -> tuple[list[Entry], Bound, int]:
+    """Give the records, and all digests that they bind."""
     entries: list[Entry] = []
-    bound: set[bytes] | None = set()
+    bound = Bound()
     seen_card, last = False, -1
     for value, _, end in _strings(data, pos, _BYTES, "bare records"):
         pos = end
@@ -180,10 +194,8 @@ def _entries(
         if record.seq is not None and record.seq <= last:
             raise ExcerptRefused(f"a seq above {last}", f"seq {record.seq}")
         last = last if record.seq is None else record.seq
-        if record.kind is None:
-            bound = None
-        elif bound is not None:
-            bound.update(record.bound.values())
+        bound.times.update(record.bound.values())
+        bound.all_known &= record.kind is not None
         if scope.card is not None and record.kind is not None and record.kind not in _BESIDE:
             _check_receipt(record, scope.card, seen_card)
             seen_card = True
@@ -228,7 +240,7 @@ def _proofs(data: bytes, pos: int) -> tuple[list[Inclusion], int]:
     return proofs, pos
 
 
-def _openings(data: bytes, pos: int, bound: set[bytes] | None) -> tuple[dict[bytes, bytes], int]:
+def _openings(data: bytes, pos: int, bound: Bound) -> tuple[dict[bytes, bytes], int]:
     openings: dict[bytes, bytes] = {}
     last = b""
     for value, _, end in _strings(data, pos, _BYTES, "openings"):
@@ -238,7 +250,7 @@ def _openings(data: bytes, pos: int, bound: set[bytes] | None) -> tuple[dict[byt
         digest = hashlib.sha256(value).digest()
         if digest <= last:
             raise ExcerptRefused("openings ascending by their digest", "another order")
-        if bound is not None and digest not in bound:
+        if bound.all_known and digest not in bound.times:
             raise ExcerptRefused("openings that a record binds", f"one of digest {digest.hex()}")
         openings[digest] = value
         last = digest

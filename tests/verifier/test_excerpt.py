@@ -323,3 +323,15 @@ def test_every_size_and_place_of_a_tree_is_proven(days: Any, tmp_path: Path) -> 
         (log,) = run(days, excerpt, tmp_path).logs
         assert (log.verdict, log.signed_to) == (Verdict.VERIFIED, size - 1), more
     assert len(path(5, days.digests)) > 4
+
+
+def test_a_small_file_does_not_ask_for_much_work(new_log: Callable[..., Any]) -> None:
+    log = new_log()
+    log.open()
+    card = log.issue(1, arguments={"text": "x" * 900_000})
+    for count in range(1, 1200):
+        body = {"of": 1, "echo": card[0], "reason": "revoked", "by": "user:operator-1"}
+        log.add("withdrawn", card[0], {**body, "of": count}, {"envelope": card[1]})
+    scope = {"card": card[0]}
+    assert not refused(Excerpt(log, scope, range(1, 100), [card[1]], size=200).data)
+    assert refused(Excerpt(log, scope, range(1, 1200), [card[1]], size=200).data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from verifier.escape import escaped
@@ -16,8 +17,6 @@ def render_json(report: Report) -> str:
 
     Its schema is docs/report.schema.json.
     """
-    import json  # a report in text starts sooner without it
-
     document = {
         "schema": SCHEMA,
         "software": SOFTWARE,

@@ -150,9 +150,7 @@ def _reasons(anchors: Sequence[Anchor], roots: Mapping[int, bytes]) -> dict[str,
         names = ("", "_key", "_signature", "_size", "_root")
         reasons = {f"checkpoint{name}": "no checkpoint" for name in names}
     elif not any(one.size in roots for one in anchors):
-        reasons["checkpoint_root"] = (
-            "an unsound record, or the left edge, leaves no root to compare"
-        )
+        reasons["checkpoint_root"] = "the records leave no root at a size that is signed"
     if not any(one.proof is not None and one.proof.old in roots for one in anchors):
         reasons["consistency"] = "no consistency proof"
     return reasons

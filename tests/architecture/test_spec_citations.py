@@ -65,7 +65,7 @@ def test_cited_section_exists(path: Path) -> None:
 def test_rows_of_the_spec_are_read() -> None:
     rows = check_rows()
     assert rows[0][:3] == ("segment_name", "framing", "§7.1")
-    assert rows[-1][0] == "fork"
+    assert rows[-1][0] == "required"
     assert len({row[0] for row in rows}) == len(rows)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 from junitparser import Error, Failure, JUnitXml, Skipped
+from player import copied_pin, played
 
 from verifier import Report, every_card, render, verify
 
@@ -98,21 +99,10 @@ def agree(report: Report, verdict: str) -> None:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_formats_of_a_fixture_agree(corpus: Path, name: str) -> None:
+def test_the_formats_of_a_fixture_agree(corpus: Path, tmp_path: Path, name: str) -> None:
     case, folder = CASES[name], corpus / name
-    options = dict(zip(case.get("args", [])[::2], case.get("args", [])[1::2], strict=True))
-    head, count = options.get("--expect-head"), options.get("--expect-count")
-    report = verify(
-        [str(folder / path) for path in case["inputs"]],
-        [str(folder / path) for path in case["keys"]],
-        expect_head=None if head is None else bytes.fromhex(head),
-        expect_count=None if count is None else int(count),
-        profile_files=[str(folder / path) for path in case.get("profiles", [])],
-        floor=options.get("--floor", "none"),
-        environ={},
-        wanted=every_card,
-    )
-    agree(report, case["verdict"])
+    pin = copied_pin(folder, case, tmp_path)
+    agree(played(folder, case, pin, wanted=every_card), case["verdict"])
 
 
 @pytest.mark.parametrize("folder", FOREIGN, ids=lambda path: getattr(path, "name", path))

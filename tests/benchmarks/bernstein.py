@@ -137,11 +137,11 @@ class Log:
 def written(folder: Path, events: int, *, daily: bool, others: int = 0) -> tuple[Path, Path]:
     """Write a log as one file or as daily files; give the path to verify and the key file.
 
-    A daily log spans ten days.
+    A daily log of 20,000 events and more spans ten days.
     """
     audit = folder / ".sdd" / "audit"
     audit.mkdir(parents=True)
-    log = Log(step=864_000 / events if daily else min(0.05, 80_000 / events))
+    log = Log(step=min(43.2, 864_000 / events) if daily else min(0.05, 80_000 / events))
     streams: dict[str, Any] = {}
     for day, line in log.lines(events, others):
         if day not in streams:

@@ -33,6 +33,7 @@ function onCard(kinds, check) {
 
 export const CARD_CHECKS = {
   opened: (log, record) => {
+    if (log.scope !== null && record.seq !== 0 && record.kind !== "opened") return undefined;
     if (log.state.epoch > 0 || (log.state.isEdgeOpen && record.kind !== "opened")) return undefined;
     const isOpened = record.kind === "opened";
     if ((record.seq === 0) === isOpened) return null;

@@ -6,7 +6,7 @@ import { POLICY_CHECKS, evidenceCard } from "./checks_policy.mjs";
 import { BELONGS, RECORD_CHECKS } from "./checks_record.mjs";
 import { REFUSAL_CHECKS, countKey, isAsserted } from "./checks_refusal.mjs";
 import { Histories } from "./history.mjs";
-import { PLACE_CHECKS, hasUnnamed, missingOpenings, remember } from "./openings.mjs";
+import { PLACE_CHECKS, hasUnnamed, missingOpenings, remember, withheldOf } from "./openings.mjs";
 import { Sequence } from "./place.mjs";
 import { combined, profileOf } from "./profile.mjs";
 import { EDGE, State, UNKNOWN } from "./state.mjs";
@@ -19,6 +19,11 @@ const FUNCTIONS = {
 const RUNNING = CHECKS.filter((check) => check.id in FUNCTIONS).map((check) => ({
   ...check, run: FUNCTIONS[check.id],
 }));
+const UNSOUND_CHECKS = ["opening_digest", "inclusion"];
+/** What an excerpt leaves out (spec §14.3); a receipt leaves out kid and rekey too. */
+const NOT_IN_EXCERPT = [
+  "supersedes", "prior_attempt", "latest", "refusal_reason", "refusal_count", "recovered", "pruned",
+];
 const NOT_WHERE_TOUCHED = ["lifecycle", "policy evidence", "refusals true"];
 const NOT_WHERE_BELONGING = [...NOT_WHERE_TOUCHED, "manifest", "key lifecycle", "time"];
 const OF_BYTES = ["segment_name", "limits", "deterministic", "shape", "version"];
@@ -27,15 +32,26 @@ const TAKES_IN_BYTES = ["framing", "shape", "tag"];
 
 export class Log {
   /** `ring`: kid to key of this chain; `files`: digest to profile bytes; `floor`: a class index. */
-  constructor({ chain, ring, pins, profiles, floor, since }) {
-    Object.assign(this, { chain, ring, pins, floor, since, files: profiles });
+  /**
+   * `sizes`: those of the checkpoints at hand; `scope`: of an excerpt, {card} or {from, to}, else
+   * null; `allowsWithheld`: whether openings may be absent.
+   */
+  constructor({
+    chain, ring, pins, profiles, floor, since, sizes = [], scope = null, allowsWithheld = false,
+  }) {
+    Object.assign(this, { chain, ring, pins, floor, since, scope, allowsWithheld, files: profiles });
+    this.thresholds = [0, ...sizes];
+    this.soundNext = null; // the seq after the sound records from the first one on
+    this.withheld = [];
+    this.announced = null; // the newest vkey that the log announces (spec §13.3)
     this.state = new State();
     this.sequence = new Sequence();
     this.tally = new Tally();
     this.histories = new Histories();
     this.findings = [];
     this.kids = new Set();
-    this.missingKids = new Set();
+    this.missingKids = new Map(); // kid to {size of a checkpoint: first record beyond it}
+    this.absentKids = new Set();
     this.rulesKept = new Map();
     this.missingProfiles = new Set();
     this.wrongEnvelopes = new Set();
@@ -49,8 +65,11 @@ export class Log {
     this.isEdgeNamed = false;
     this.isEdgeTold = false; // a pruned record is about the edge, rightly or not
     this.prunedBefore = 0;
+    this.edge = { isOpened: false };
+    this.isProofOpen = false; // the proof of a rekeyed record was not checked: its secret is missing
     this.edgeEvents = new Map(); // check to how many events rest on records before the edge
     this.lastDigest = null;
+    this.lastSeq = null;
     this.head = null;
     this.lastCheck = null;
     this.afterUnsound = false;
@@ -80,6 +99,7 @@ export class Log {
     this.lose();
   }
 
+  /** An unsound record, or what cannot be read, may explain what follows (spec §10.3, rule 7). */
   lose() {
     if (hasUnnamed(this)) this.tally.lostOpenings = true;
     this.state.lose();
@@ -106,11 +126,22 @@ export class Log {
       this.lastDigest = this.since.digest;
       this.isEdgeNamed = true;
       this.openEdge();
-    } else if (record.seq !== null && record.seq !== 0) this.openEdge();
+    } else if (this.scope !== null) this.beginExcerpt(record);
+    else if (record.seq !== null && record.seq !== 0) this.openEdge();
+  }
+
+  /** Cards may be older than an excerpt; of a range the chain profile is known (spec §14.2). */
+  beginExcerpt(record) {
+    this.state.isEdgeOpen = true;
+    if (this.scope.card || record.seq !== 0) {
+      this.state.chainProfile = UNKNOWN;
+      this.edge.isOpened = true;
+    }
   }
 
   openEdge() {
     this.state.isEdgeOpen = true;
+    this.edge.isOpened = true;
     this.state.chainProfile = UNKNOWN;
   }
 
@@ -126,6 +157,11 @@ export class Log {
 
   /** Gives the record its place in the sequence, before any check. */
   place(record) {
+    if (this.scope !== null) {
+      record.placed = record.isFirst ? null : holeBefore(record, this.lastSeq, this.scope);
+      this.sequence.next = (record.seq ?? 0) + 1;
+      return;
+    }
     const isOurs = record.chain === this.chain && record.shapeFault === null;
     if (record.isFirst && this.sequence.next === null) {
       record.placed = null;
@@ -143,6 +179,7 @@ export class Log {
     let version = null;
     for (const check of RUNNING) {
       if (!appliesTo(check, record) || skipped.includes(check.group)) continue;
+      if (this.scope !== null && NOT_IN_EXCERPT.includes(check.id)) continue;
       const found = check.run(this, record);
       if (found === undefined || found === null) continue;
       if (found === EDGE) {
@@ -162,7 +199,7 @@ export class Log {
 
   leave(record, { failed, belongs }) {
     const isUnsound = record.isOtherVersion || (failed !== null &&
-      (UNSOUND_GROUPS.includes(failed.group) || failed.id === "opening_digest"));
+      (UNSOUND_GROUPS.includes(failed.group) || UNSOUND_CHECKS.includes(failed.id)));
     this.inForeignRun = failed?.id === "chain" || (belongs && record.chain !== this.chain);
     if (failed !== null || belongs) this.touch(record);
     if (isUnsound || belongs) {
@@ -175,6 +212,10 @@ export class Log {
     this.histories.take(record, !(isUnsound || belongs));
     remember(this, record, isUnsound || belongs);
     this.lastCheck = failed?.id ?? null;
+    if (!isUnsound && !belongs && record.seq === (this.soundNext ?? this.first.seq)) {
+      this.soundNext = record.seq + 1;
+    }
+    this.lastSeq = record.seq;
     this.lastDigest = record.digest;
     this.head = record.digest;
     this.follow(record);
@@ -199,6 +240,7 @@ export class Log {
       this.showRefused(record, judged);
     }
     if (record.kind === "refused") this.keepRefusal(record);
+    if (record.card === null && record.body.has("vkey")) this.announced = record.body.get("vkey");
   }
 
   /**
@@ -258,30 +300,53 @@ export class Log {
     if (record.kind === "rekeyed") this.kid = hex(record.body.get("kid"));
   }
 
-  /** After the last record: openings that nothing accounts for (spec §3.4). */
-  finish() {
-    for (const absent of missingOpenings(this)) {
-      this.reportRecord("opening_missing", absent.record, {
-        expected: `the opening ${absent.name}, or a redacted event that names it`, found: "none",
-      });
+  /** Whether a record of an excerpt stands directly after the one before it. */
+  isNext(record) {
+    return this.lastSeq !== null && record.seq === this.lastSeq + 1;
+  }
+
+  /** Notes that a secret is missing; the first record that no checkpoint covers is told (§16.1). */
+  missKey(kid, record) {
+    if (!this.missingKids.has(kid)) this.missingKids.set(kid, new Map());
+    if (record.isCovered) return;
+    const seq = record.seq ?? (this.sequence.next ?? 1) - 1;
+    const first = this.missingKids.get(kid);
+    for (const size of this.thresholds) if (seq >= size && !first.has(size)) first.set(size, record);
+  }
+
+  /** After the last record: what is still missing, beyond the records that checkpoints cover. */
+  finish(covered) {
+    for (const [kid, first] of this.missingKids) {
+      const record = first.get(covered);
+      if (record === undefined) continue;
+      this.absentKids.add(kid);
+      this.reportRecord("key_missing", record, { expected: `the secret of kid ${kid}`, found: "none" });
+    }
+    const absent = missingOpenings(this);
+    if (this.allowsWithheld) this.withheld = withheldOf(absent);
+    else {
+      for (const { record, names } of absent) {
+        this.reportRecord("opening_missing", record, {
+          expected: `the opening ${names[0]}, or a redacted event that names it`, found: "none",
+        });
+      }
     }
     this.findings.sort(
       (one, other) =>
-        one.fileIndex - other.fileIndex || one.offset - other.offset ||
+        one.fileIndex - other.fileIndex || one.order - other.order ||
         ORDER.get(one.check) - ORDER.get(other.check),
     );
   }
 
   reportRecord(check, record, { expected, found }) {
-    this.histories.blame(record, check);
-    this.report(check, {
-      file: record.file, offset: record.offset, seq: record.seq, expected, found,
-    });
+    if (check !== "key_missing") this.histories.blame(record, check);
+    const { file, offset, seq, order = offset } = record;
+    this.report(check, { file, offset, seq, order, expected, found });
   }
 
-  report(check, { file, offset, seq, expected, found }) {
+  report(check, { file, offset, seq, expected, found, order = offset ?? -1 }) {
     this.findings.push({
-      check, file: file.name, fileIndex: file.index, offset, seq, expected, found,
+      check, file: file.name, fileIndex: file.index, order, offset, seq, expected, found,
     });
   }
 
@@ -351,6 +416,14 @@ export class Log {
     this.rulesKept.clear();
     return this.state.profiles.get(digest);
   }
+}
+
+/** In a range every record between its ends is there (spec §14.3). */
+function holeBefore(record, lastSeq, { from }) {
+  if (from === undefined || record.seq === null || lastSeq === null) return null;
+  const expected = Math.max(lastSeq + 1, from);
+  if (record.seq <= expected) return null;
+  return { expected: `seq ${expected}`, found: `seq ${record.seq}` };
 }
 
 function isInForce(profile) {

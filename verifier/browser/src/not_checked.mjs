@@ -22,31 +22,95 @@ const BEYOND = [
   "that an echo came from a screen, or that facts came from live systems",
 ];
 
+const OF_CHECKPOINTS = [
+  "checkpoint", "checkpoint_key", "checkpoint_signature", "checkpoint_size", "checkpoint_root",
+];
+const LEFT_OUT = [
+  "supersedes", "prior_attempt", "not_issued", "latest", "refusal_reason", "refusal_count",
+  "recovered", "left_edge", "expected_count",
+];
+const LEFT_OUT_OF_RECEIPTS = [...LEFT_OUT, "sequence", "kid", "rekey"];
+
+const OF_EXCERPTS = [
+  "that no later record of the cards of this excerpt exists",
+  "that a card of it was the latest of its step",
+  "that every refusal is in it",
+  "anything about cards that are not in it",
+  "that the log was complete",
+];
+
 /** Why a check that found nothing did not pass either, or an empty text where it passed. */
 export function whyNotChecked(check, log, facts) {
   const { tally } = log;
   const name = check.id;
+  const { anchors } = facts;
   if (name === "empty" || name === "unreadable") return "";
+  if (name === "excerpt" || name === "inclusion") return whyNoProof(name, tally, anchors);
+  if (name === "pinned_head") return "give --pin";
+  if (name === "required") return "give --require";
+  if (OF_CHECKPOINTS.includes(name) || name === "consistency") return whyNoCheckpoint(name, tally, anchors);
   if (tally.records === 0) return "no record";
   if (tally.sound === 0 && !OF_WHOLE.includes(name)) return "no sound record";
   if (name === "segment_name") return facts.isDirectory ? "" : "not a directory";
-  if (name === "tag") return log.missingKids.size > 0 ? "a key is missing" : "";
+  if (log.scope !== null) {
+    const leftOut = log.scope.card ? LEFT_OUT_OF_RECEIPTS : LEFT_OUT;
+    if (leftOut.includes(name)) return "it rests on records that an excerpt leaves out";
+  }
+  return whyNotInLog(check, log, facts);
+}
+
+function whyNotInLog(check, log, facts) {
+  const { tally } = log;
+  const name = check.id;
+  const edge = log.edgeEvents.get(name);
+  if (edge !== undefined && log.scope === null) return `${edge} events rest on records before the left edge`;
+  if (name === "tag" || name === "key_missing") return log.missingKids.size > 0 ? "a key is missing" : "";
   if (name === "pin") return log.pins.length > 0 ? "" : "no key file pins a record";
   if (OF_ENVELOPES.includes(name)) return tally.envelopesTotal > 0 ? "" : "no envelope";
   if (name === "signature") return "none in the log";
+  if (name === "opening_missing") return log.withheld.length > 0 ? "openings are withheld, as the auditor allows" : "";
   if (check.group === "policy evidence" || name === "manifest") return whyNoPolicy(name, log);
-  if (name in KINDS) return KINDS[name].some((kind) => tally.kinds.has(kind)) ? "" : "no such event";
+  if (name in KINDS && !KINDS[name].some((kind) => tally.kinds.has(kind))) return "no such event";
+  if (name === "rekey") return log.isProofOpen ? "a new key is missing" : "";
   if (name === "fork") return facts.hasOther ? "" : "no other input of this chain";
   return whyNotExpected(name, facts);
 }
 
-function whyNoPolicy(name, { tally, floor, missingProfiles, state }) {
+function whyNoProof(name, { records }, { isExcerpt, own, isSigned }) {
+  if (!isExcerpt || (name === "inclusion" && records === 0)) return "not an excerpt";
+  if (name === "excerpt") return "";
+  if (own === null) return "no proof in the excerpt";
+  return isSigned ? "" : "no given vkey signed the checkpoint of the proofs";
+}
+
+function whyNoCheckpoint(name, { records }, anchors) {
+  if (anchors.isExcerpt) return whyNoCheckpointOfExcerpt(name, records, anchors);
+  if (name === "consistency") return "no consistency proof";
+  const isAny = anchors.read > 0 || anchors.checkpoints.length > 0 || anchors.findings.length > 0;
+  if (!isAny) return "no checkpoint";
+  const isLeft = anchors.isRootLeft || (anchors.checkpoints.length === 0);
+  if (name === "checkpoint_root" && isLeft) {
+    return "an unsound record, or the left edge, leaves no root to compare";
+  }
+  return "";
+}
+
+function whyNoCheckpointOfExcerpt(name, records, { consistency }) {
+  if (records === 0) return "no record";
+  if (name === "checkpoint_size") return "an excerpt does not say how many records the log holds";
+  if (name === "checkpoint_root") return "an excerpt does not hold every record";
+  if (name !== "consistency" || consistency === "holds" || consistency === "fails") return "";
+  return consistency === "none" ? "no checkpoint to compare"
+    : "no given proof holds a given checkpoint and that of the excerpt together";
+}
+
+function whyNoPolicy(name, { tally, floor, missingProfiles, state, edge, edgeEvents }) {
   if (name === "profile_form") return tally.profiles > 0 ? "" : "no profile in the log";
   if (name === "claim") return tally.bases > 0 ? "" : "no approval basis";
   if (name === "manifest") return tally.manifests > 0 ? "" : "no review manifest";
   if (name === "auditor_floor") return floor > 0 ? "" : "give --floor";
   if (missingProfiles.size > 0 && name !== "profile") return "a profile is missing";
-  if (state.epoch > 0) {
+  if (state.epoch > 0 || edge.isOpened) {
     return "a missing or unsound record may have changed the profile in force";
   }
   return tally.governed > 0 ? "" : "no card under a profile";
@@ -62,15 +126,17 @@ function whyNotExpected(name, { expectHead, expectCount, isUnreadable }) {
 /** What was not proven, in sentences. */
 export function notProven(log) {
   const { tally } = log;
-  const said = [];
+  const said = log.scope === null || tally.records === 0 ? [] : [...OF_EXCERPTS];
   if (tally.lostOpenings) {
     said.push("openings that were absent before an unsound record: a redacted event may be lost");
   }
   if (tally.absentOpenings) said.push("the checks of envelopes and openings that are absent");
   if (log.missingKids.size > 0) said.push("the HMACs of records whose key is missing");
-  if (log.state.epoch > 0 && tally.records > 0) {
+  const isLost = log.state.epoch > 0 || log.scope !== null;
+  if (isLost && tally.records > 0) {
     said.push("what a missing or unsound record could explain (spec §10.3)");
   }
+  if (log.edge.isOpened && log.scope === null) said.push(beforeTheEdge(log));
   if (tally.asserted > 0) {
     said.push(`the reasons of ${tally.asserted} refusals that only the writer could see`);
   }
@@ -85,4 +151,10 @@ export function notProven(log) {
     if (number !== undefined) said.push(`what the ${number} ${kind} events say`);
   }
   return [...said, ...BEYOND];
+}
+
+function beforeTheEdge({ first, edgeEvents }) {
+  const most = Math.max(0, ...edgeEvents.values());
+  const events = most > 0 ? `, and events of earlier cards and steps (${most})` : "";
+  return `what rests on records before seq ${first.seq}: the kid and profile in force there${events}`;
 }

@@ -78,13 +78,21 @@ export function hasUnnamed(log) {
   );
 }
 
-/** The absent openings that no redacted event names, and that no unsound record may explain. */
+/**
+ * The absent openings that no redacted event names and no unsound record may explain:
+ * [{record, names}], one for each record.
+ */
 export function missingOpenings(log) {
-  const seen = new Set();
-  return log.absent.filter(({ name, epoch, record }) => {
-    if (log.redactions.has(`${record.seq} ${name}`) || epoch !== log.state.epoch) return false;
-    const isSecond = seen.has(record.seq);
-    seen.add(record.seq);
-    return !isSecond;
-  });
+  const byRecord = new Map();
+  for (const { name, epoch, record } of log.absent) {
+    if (log.redactions.has(`${record.seq} ${name}`) || epoch !== log.state.epoch) continue;
+    if (!byRecord.has(record)) byRecord.set(record, []);
+    byRecord.get(record).push(name);
+  }
+  return [...byRecord].map(([record, names]) => ({ record, names: names.sort() }));
+}
+
+/** Missing openings as a report lists them where an auditor allows them (spec §15.4). */
+export function withheldOf(absent) {
+  return absent.map(({ record, names }) => ({ seq: record.seq, openings: names }));
 }

@@ -26,7 +26,7 @@ export function propertiesOf(log, card, history) {
 }
 
 function doubtOf(log, card) {
-  if (log.missingKids.size > 0) return "a key is missing";
+  if (log.absentKids.size > 0) return "a key is missing";
   return card.epoch === log.state.epoch ? null : "a missing or unsound record stands after it";
 }
 

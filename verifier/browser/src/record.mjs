@@ -34,6 +34,7 @@ export function recordAt(bytes, at) {
   return {
     offset: at,
     end: reader.at,
+    size: reader.at - at,
     kid: hex(bytes.subarray(at + 8, at + OPENINGS_AT)),
     openings,
     payload,
@@ -67,9 +68,7 @@ export function limitBroken(record) {
   const { protectedBytes, payloadItem, tagItem, openings } = record;
   const bare = 3 + protectedBytes.length + payloadItem.length + tagItem.length;
   if (bare > MAX_BARE) return `a bare record of ${bare} bytes`;
-  if (record.end - record.offset > MAX_RECORD) {
-    return `a record of ${record.end - record.offset} bytes`;
-  }
+  if (record.size > MAX_RECORD) return `a record of ${record.size} bytes`;
   if (!(openings instanceof Map)) return null;
   for (const opening of openings.values()) {
     if (opening.length > MAX_OPENING) return `an opening of ${opening.length} bytes`;

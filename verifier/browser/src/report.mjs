@@ -21,27 +21,73 @@ export function verdictOf(finding) {
  * The report of one input; `before` are the reports of the inputs before it.
  * Digests and times are hexadecimal and unix milliseconds, findings in the order of the log.
  */
-export function logReport(input, source, log, options, before) {
+export function logReport(input, source, log, options, before, anchors) {
   const others = before.filter((other) => other.chain !== null && other.chain === log.chain);
   const facts = {
-    ...options, isDirectory: input.entries !== undefined, hasOther: others.length > 0,
+    ...options, anchors, isDirectory: input.entries !== undefined, hasOther: others.length > 0,
     isUnreadable: source.faults.some((fault) => fault.check === "unreadable"),
   };
   const findings = [
     ...source.faults.map((fault) => ({ offset: null, seq: null, ...fault })),
     ...log.findings,
-    ...wholeFindings(input.path, log, facts),
+    ...anchors.findings.map((finding) => ({ offset: null, seq: null, ...finding })),
+    ...(log.scope === null ? wholeFindings(input.path, log, facts) : rangeFindings(input.path, log)),
     ...forks(input.path, log, others),
   ];
   const { tally } = log;
   return {
     path: input.path, findings, rows: CHECKS.map((check) => rowOf(check, findings, log, facts)),
     verdict: worst(["VERIFIED", ...findings.map(verdictOf)]), chain: log.chain,
-    inputs: source.inputs, warnings: [...options.warnings, ...warningsOf(source, log)],
+    inputs: source.inputs, isExcerpt: anchors.isExcerpt === true, scope: scopeOf(log, anchors),
+    warnings: [...options.warnings, ...anchors.warnings, ...warningsOf(source, log, options)],
     notChecked: notProven(log), kids: [...log.kids], firstSeq: tally.firstSeq,
     lastSeq: tally.lastSeq, head: log.head, startAt: tally.startAt, endAt: tally.endAt,
+    withheld: log.withheld, pinnedTo: pinnedTo(log, facts), signedTo: signedTo(log, anchors),
+    assurance: [],
     complete: isComplete(log, facts), counts: countsOf(log), records: log.records, log,
   };
+}
+
+/** Adds a finding about a whole input to its report. */
+export function addFinding(report, check, expected, found) {
+  report.findings.push({ check, file: report.path, offset: null, seq: null, expected, found });
+  report.verdict = worst([report.verdict, verdictOf({ check })]);
+  setRow(report, check, "FAIL", "1 finding");
+}
+
+export function setRow(report, check, outcome, detail) {
+  Object.assign(report.rows.find((row) => row.check === check), { outcome, detail });
+}
+
+/** Up to which seq a given head or checkpoint pins a log, or null (spec §16.1). */
+function pinnedTo(log, { anchors, expectHead }) {
+  const given = (anchors.held ?? []).filter((checkpoint) => checkpoint.isGiven);
+  const seqs = given.map(({ note }) => note.size - 1);
+  const head = expectHead === null ? null : headAt(log, expectHead);
+  if (head !== null) seqs.push(head);
+  return seqs.length === 0 ? null : Math.max(...seqs);
+}
+
+/** Up to which seq a checkpoint under a given vkey holds, or null. */
+function signedTo(log, { held = [], own, isSigned, isExcerpt }) {
+  if (isExcerpt) return isSigned && log.tally.records > 0 ? own.size - 1 : null;
+  return held.length === 0 ? null : Math.max(...held.map(({ note }) => note.size)) - 1;
+}
+
+/** What an excerpt is of, in words, or an empty text. */
+function scopeOf({ scope, tally }, { excerpt }) {
+  if (scope === null || excerpt === undefined) return "";
+  const what = scope.card
+    ? `receipt of card ${scope.card}` : `range from seq ${scope.from} to seq ${scope.to}`;
+  const covered = excerpt.records.filter((record) => record.isCovered).length;
+  return `${what}; ${covered} of its ${tally.records} records are under a signed checkpoint`;
+}
+
+/** A range goes up to its end (spec §14.1). */
+function rangeFindings(file, { scope, tally }) {
+  if (scope.to === undefined || tally.lastSeq === scope.to) return [];
+  const [expected, found] = [`an end at seq ${scope.to}`, `seq ${tally.lastSeq}`];
+  return [{ check: "sequence", file, offset: null, seq: null, expected, found }];
 }
 
 function rowOf(check, findings, log, facts) {
@@ -67,13 +113,13 @@ function countsOf({ tally, state }) {
 }
 
 /** Findings that speak of a whole input (spec §10.2, §10.3 rule 11). */
-function wholeFindings(file, log, { expectHead, expectCount, isUnreadable }) {
+function wholeFindings(file, log, { expectHead, expectCount, isUnreadable, anchors }) {
   const found = [];
   const say = (check, expected, is) =>
     found.push({ check, file, offset: null, seq: null, expected, found: is });
   const { tally, records } = log;
   if (tally.records === 0) {
-    if (log.findings.length === 0 && !isUnreadable) say("empty", "a record", "none");
+    if (log.findings.length === 0 && !isUnreadable && !anchors.isExcerpt) say("empty", "a record", "none");
     return found;
   }
   const begins = log.first.seq;
@@ -122,11 +168,14 @@ function forks(file, log, others) {
   return [];
 }
 
-function warningsOf(source, log) {
+function warningsOf(source, log, { vkeys }) {
   const torn = source.files.filter((file) => file.torn !== undefined);
   const last = log.tally.lastSeq;
-  const early = last === null ? [] : log.pins.map((pin) => pin.seq).filter((seq) => seq > last);
+  const announced = log.announced !== null && vkeys.length > 0 &&
+    !vkeys.some((vkey) => vkey.text === log.announced);
+  const early = last === null || log.scope !== null ? [] : log.pins.map((pin) => pin.seq).filter((seq) => seq > last);
   return [
+    ...(announced ? [`the log announces a vkey that was not given: ${log.announced}`] : []),
     ...torn.map(({ name, torn: offset }) =>
       `${name} ends inside a record at offset ${offset}: a writer may be at work, or was interrupted`),
     ...early.sort((one, other) => one - other).map((seq) =>

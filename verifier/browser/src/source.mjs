@@ -12,10 +12,11 @@ const PIECE = 65536;
 /**
  * Reads an input {path, file?, entries?}: a Blob, or a list of {name, file} for a directory,
  * with names relative to it. With `since`, segments that end before it are passed over.
- * Gives {files, faults, inputs}; a file is {name, bytes, isLast, number?, isTornAllowed, damage}.
+ * Gives {files, faults, inputs, notes, frontiers}; a file is {name, bytes, number?, index,
+ * isTornAllowed, damage}.
  */
 export async function readInput(input, since = null) {
-  const source = { files: [], faults: [], inputs: [] };
+  const source = { files: [], faults: [], inputs: [], notes: [], frontiers: [] };
   if (input.entries) await readDirectory(input, source, since);
   else await readFile({ name: input.path, blob: input.file }, source);
   return source;
@@ -27,6 +28,7 @@ async function readDirectory({ path, entries }, source, since) {
     source.faults.push({ check: "unreadable", file: path, expected: "segments/", found: "none" });
     return;
   }
+  await readCheckpoints(path, entries, source);
   const segments = [];
   for (const { name, file } of inside.sort((one, other) => (one.name < other.name ? -1 : 1))) {
     const full = `${path}/${name}`;
@@ -47,6 +49,18 @@ async function readDirectory({ path, entries }, source, since) {
   }
   const last = source.files.at(-1);
   if (last) last.isTornAllowed = true;
+}
+
+/** Reads the checkpoints and frontiers that a ledger brings (spec §13.5); other names are ignored. */
+async function readCheckpoints(path, entries, source) {
+  for (const { name, file } of entries) {
+    const [, number, kind] = /^checkpoints\/([0-9]{20})\.(note|frontier)$/.exec(name) ?? [];
+    if (kind === undefined) continue;
+    const bytes = new Uint8Array(await file.arrayBuffer());
+    const list = kind === "note" ? source.notes : source.frontiers;
+    list.push({ name: `${path}/${name}`, number: Number(number), bytes });
+  }
+  source.notes.sort((one, other) => one.number - other.number);
 }
 
 /** Reads one file; gives false where nothing after it can be read. */

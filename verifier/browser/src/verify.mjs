@@ -1,35 +1,62 @@
 /* Verifies inputs with keys and profiles; the report is one plain object (spec §10). */
 
-import { canonical } from "./jcs.mjs";
 import { CLASSES } from "./envelope.mjs";
+import { checkpointsOf, frontierOf, held, pinOf } from "./anchors.mjs";
+import { judgeAssurance } from "./assurance.mjs";
+import { excerptAnchors } from "./excerpt_anchors.mjs";
+import { cover, excerptOf, isExcerpt } from "./excerpt.mjs";
 import { framed } from "./framing.mjs";
 import { sha256 } from "./hash.mjs";
 import { Log } from "./judge.mjs";
 import { keyRing } from "./keys.mjs";
+import { Malformed } from "./note.mjs";
 import { profileOf } from "./profile.mjs";
 import { Digester, understood } from "./read.mjs";
 import { logReport, worst } from "./report.mjs";
+import { isConsistencyProof } from "./proofs.mjs";
 import { readInput } from "./source.mjs";
+import { vkeysOf } from "./vkeys.mjs";
 
 const BATCH = 2000;
 
 /**
  * `inputs`: [{path, file} or {path, entries: [{name, file}]}], files as Blobs;
- * `keys` and `profiles`: [{name, file}]; `expectHead`: hexadecimal or null;
- * `expectCount`: a number or null; `floor`: a class of spec §8.4;
- * `since`: {seq, digest} of a record that the auditor kept, after which to go on, or null.
+ * `keys`, `profiles`, `vkeys`, `checkpoints` and `proofs`: [{name, file}];
+ * `expectHead`: hexadecimal or null; `expectCount`: a number or null; `floor`: a class of spec §8.4;
+ * `since`: {seq, digest} of a record that the auditor kept, after which to go on, or null;
+ * `pin`: {name, file} of a pin file, whose file is null where there is none yet, or null;
+ * `require`: words of spec §16.1; `allowWithheld`: whether openings may be absent.
  * `progress` is called with the number of records judged so far.
  */
 export async function verify(request, progress = () => undefined) {
+  const options = await optionsOf(request);
+  const logs = [];
+  for (const input of request.inputs) logs.push(await verifiedInput(input, options, logs, progress));
+  const pinAfter = judgeAssurance(logs, options);
+  return { verdict: worst(logs.map((log) => log.verdict)), logs, pinAfter };
+}
+
+async function optionsOf(request) {
   const { keys, warnings } = await keyRing(await opened(request.keys ?? []));
   const profiles = await profilesOf(request.profiles ?? [], warnings);
-  const logs = [];
-  const options = {
-    keys, profiles, floor: CLASSES.indexOf(request.floor ?? "none"), warnings,
-    since: request.since ?? null, expectHead: request.expectHead ?? null, expectCount: request.expectCount ?? null,
+  const { vkeys, warnings: unused } = await vkeysOf(await opened(request.vkeys ?? []));
+  const notes = await opened([...(request.checkpoints ?? []), ...(request.proofs ?? [])]);
+  return {
+    keys, profiles, vkeys, floor: CLASSES.indexOf(request.floor ?? "none"),
+    checkpoints: notes.filter(({ bytes }) => !isConsistencyProof(bytes)),
+    proofs: notes.filter(({ bytes }) => isConsistencyProof(bytes)),
+    warnings: [...warnings, ...unused], since: request.since ?? null,
+    expectHead: request.expectHead ?? null, expectCount: request.expectCount ?? null,
+    pin: await pinFrom(request.pin ?? null), require: request.require ?? [],
+    allowsWithheld: request.allowWithheld === true,
   };
-  for (const input of request.inputs) logs.push(await verifiedLog(input, options, logs, progress));
-  return { verdict: worst(logs.map((log) => log.verdict)), logs };
+}
+
+/** The pin of a pin file; `isAbsent` where there is none yet. */
+async function pinFrom(pin) {
+  if (pin === null) return null;
+  if (!pin.file) return { isAbsent: true };
+  return pinOf(new Uint8Array(await pin.file.arrayBuffer()));
 }
 
 async function opened(files) {
@@ -49,15 +76,28 @@ async function profilesOf(files, warnings) {
   return found;
 }
 
-async function verifiedLog(input, options, before, progress) {
+async function verifiedInput(input, options, before, progress) {
   const source = await readInput(input, options.since);
+  const [file] = source.files;
+  const isOne = !input.entries && file !== undefined;
+  if (isOne && isExcerpt(file.bytes)) return verifiedExcerpt(input, source, options, before);
+  return verifiedLog(input, source, options, before, progress);
+}
+
+/** The log of a chain, with the keys and pins that are for it. */
+function logOf(chain, options, more) {
+  const keys = options.keys.filter((key) => key.chain === chain);
+  const ring = new Map(keys.map((key) => [key.kid, key]));
+  const pins = keys.filter((key) => key.pin !== null).map((key) => key.pin);
+  return new Log({ ...options, chain, ring, pins, ...more });
+}
+
+async function verifiedLog(input, source, options, before, progress) {
   const chain = chainOf(source.files);
-  const ring = new Map(
-    options.keys.filter((key) => key.chain === chain).map((key) => [key.kid, key]),
-  );
-  const pins = options.keys.filter((key) => key.chain === chain && key.pin !== null);
-  const log = new Log({ ...options, chain, ring, pins: pins.map((key) => key.pin) });
-  const digester = new Digester(ring);
+  const anchors = chain === null
+    ? noAnchors() : await checkpointsOf(options.checkpoints, source.notes, options.vkeys, chain);
+  const log = logOf(chain, options, { sizes: anchors.checkpoints.map(({ note }) => note.size) });
+  const digester = new Digester(log.ring);
   for (const [index, file] of source.files.entries()) {
     const isEmpty = file.number !== undefined && file.bytes.length === 0 && file.damage === null;
     const isLast = index === source.files.length - 1;
@@ -68,8 +108,38 @@ async function verifiedLog(input, options, before, progress) {
     }
   }
   if (source.faults.some((fault) => fault.check === "unreadable")) log.lose();
-  log.finish();
-  return logReport(input, source, log, options, before);
+  const frontier = source.frontiers.find(({ number }) => number === log.first?.seq);
+  const roots = await held(log, anchors.checkpoints, frontier ? frontierOf(frontier.bytes) : null);
+  log.finish(roots.covered);
+  anchors.findings.push(...roots.findings);
+  return logReport(input, source, log, options, before, { ...anchors, ...roots, findings: anchors.findings });
+}
+
+function noAnchors() {
+  return { checkpoints: [], findings: [], warnings: [], read: 0 };
+}
+
+async function verifiedExcerpt(input, source, options, before) {
+  const [file] = source.files;
+  let excerpt;
+  try {
+    excerpt = await excerptOf(file.bytes);
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    source.faults.push({
+      check: "excerpt", file: input.path, expected: "an excerpt in its one form", found: error.message,
+    });
+    const log = logOf(null, options, {});
+    return logReport(input, source, log, options, before, { ...noAnchors(), isExcerpt: true });
+  }
+  const chain = excerpt.records.find((record) => record.chain !== undefined)?.chain ?? null;
+  const anchors = await excerptAnchors(file.name, excerpt, options, chain);
+  const log = logOf(chain, options, { scope: excerpt.scope });
+  await new Digester(log.ring).digest(excerpt.records);
+  await cover(excerpt, anchors.isSigned);
+  for (const record of excerpt.records) log.take(record, file);
+  log.finish(0);
+  return logReport(input, source, log, options, before, { ...anchors, excerpt });
 }
 
 function* readItems(file) {

@@ -1,0 +1,107 @@
+/* What an auditor holds logs against (spec §13.7, §16): vkeys, checkpoints, proofs, a pin. */
+
+import { fromBase64 } from "./base64.mjs";
+import { fromHex, isHex, textOf } from "./bytes.mjs";
+import { JsonError, parsedJson } from "./json.mjs";
+import { Malformed, noteOf, signedUnder } from "./note.mjs";
+import { isWhole, members, oneOf, rule } from "./schema.mjs";
+import { rootAt, subtreesOf } from "./tree.mjs";
+import { sameBytes } from "./bytes.mjs";
+
+export const PIN_FORMAT = "cardchain-pin/1";
+const digits = (size) => rule(`${2 * size} lower-case hexadecimal digits`, (v) => isHex(v, size));
+const PIN = members({
+  format: oneOf(PIN_FORMAT),
+  chain: digits(16),
+  seq: rule("an integer", (value) => isWhole(value, 0, Number.MAX_SAFE_INTEGER)),
+  digest: digits(32),
+});
+
+/** A pin file as {chain, seq, digest}, or {fault} in words (spec §16.2). */
+export function pinOf(bytes) {
+  try {
+    const document = parsedJson(bytes);
+    const wrong = PIN(document, "");
+    if (wrong !== null) return { fault: `expected ${wrong.pointer || "/"}: ${wrong.expected}` };
+    return { chain: document.get("chain"), seq: document.get("seq"), digest: document.get("digest") };
+  } catch (error) {
+    if (!(error instanceof JsonError)) throw error;
+    return { fault: `${error.pointer || "the document"}: ${error.message}` };
+  }
+}
+
+/**
+ * The checkpoints of a log that are signed under a given vkey, as {file, note, isGiven}, the
+ * findings about the others, and warnings.
+ * `given` and `delivered` are lists of {name, bytes}.
+ */
+export async function checkpointsOf(given, delivered, vkeys, chain) {
+  const found = { checkpoints: [], findings: [], warnings: [], given: given.length, read: given.length };
+  for (const file of given) await take(file, true, vkeys, chain, found);
+  if (vkeys.length === 0) return found;
+  for (const file of delivered) await take(file, false, vkeys, chain, found);
+  return found;
+}
+
+async function take({ name, bytes }, isGiven, vkeys, chain, found) {
+  let note;
+  try {
+    note = noteOf(bytes);
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    found.findings.push({ check: "checkpoint", file: name, expected: "a checkpoint", found: error.message });
+    return;
+  }
+  const { signed, ...fault } = await signedUnder(note, vkeys, chain);
+  if (signed) found.checkpoints.push({ file: name, note, isGiven });
+  else if (!isGiven && fault.check === "checkpoint_key") {
+    found.warnings.push(`checkpoint ${name} is left aside: no given vkey signed it`);
+  } else found.findings.push({ ...fault, file: name });
+}
+
+/** The hashes of a frontier file (spec §13.5), or null where it is none. */
+export function frontierOf(bytes) {
+  const text = textOf(bytes);
+  if (text === null || !text.endsWith("\n")) return null;
+  const hashes = text.slice(0, -1).split("\n").map(fromBase64);
+  return hashes.every((hash) => hash?.length === 32) ? hashes : null;
+}
+
+/**
+ * Holds a log against its checkpoints: {findings, covered, held, isRootLeft}.
+ * `covered` is the number of records below the largest size whose root holds; `isRootLeft` says
+ * that a root could not be compared.
+ */
+export async function held(log, checkpoints, frontier) {
+  const result = { findings: [], covered: 0, held: [], isRootLeft: false };
+  const edge = log.first?.seq ?? 0;
+  const levels = edge === 0 || frontier !== null
+    ? await subtreesOf(soundDigests(log, edge), edge, frontier ?? []) : null;
+  const bySize = [...checkpoints].sort((one, other) => one.note.size - other.note.size);
+  for (const checkpoint of bySize) await hold(log, checkpoint, levels, result);
+  result.findings.splice(1); // the smallest explains the others (spec §16.4)
+  return result;
+}
+
+async function hold(log, checkpoint, levels, result) {
+  const { note, file } = checkpoint;
+  const reached = log.sequence.next ?? 0;
+  if (reached < note.size) {
+    const expected = `at least ${note.size} records`;
+    result.findings.push({ check: "checkpoint_size", file, expected, found: `${reached} records` });
+  } else if (levels === null || log.soundNext < note.size || note.size < (log.first?.seq ?? 0)) {
+    result.isRootLeft = true;
+  } else if (sameBytes(await rootAt(levels, note.size), note.root)) {
+    result.covered = Math.max(result.covered, note.size);
+    result.held.push(checkpoint);
+  } else {
+    result.findings.push({ check: "checkpoint_root", file, expected: "the signed root", found: "another" });
+  }
+}
+
+/** The chain digests of the sound records from the edge on, as far as none is missing. */
+function soundDigests(log, edge) {
+  const digests = [];
+  for (let seq = edge; seq < log.soundNext; seq += 1) digests.push(fromHex(log.records.get(seq).digest));
+  return digests;
+}

@@ -1,0 +1,79 @@
+/* The checkpoint of an excerpt, held together with those that an auditor kept (spec §13.7, §14.3). */
+
+import { sameBytes } from "./bytes.mjs";
+import { checkpointsOf } from "./anchors.mjs";
+import { Malformed, signedUnder } from "./note.mjs";
+import { consistencyProof } from "./proofs.mjs";
+import { extendsTree } from "./tree.mjs";
+
+/**
+ * {isSigned, findings, warnings, held, consistency}; `held` are the given checkpoints that are
+ * known to be of the same log, `consistency` says how their row ended.
+ */
+export async function excerptAnchors(file, excerpt, { checkpoints, proofs, vkeys }, chain) {
+  const given = await checkpointsOf(checkpoints, [], vkeys, chain);
+  const found = {
+    ...given, isExcerpt: true, isSigned: false, held: [], own: excerpt.proofs[0]?.note ?? null,
+    consistency: "none",
+  };
+  await judgeOwn(file, found, vkeys, chain);
+  if (found.own === null || !found.isSigned || given.checkpoints.length === 0) return found;
+  found.consistency = "open";
+  for (const checkpoint of given.checkpoints) await compare(checkpoint, proofs, found, vkeys, chain);
+  return found;
+}
+
+/** The checkpoint in the proofs is delivered: one that no given vkey signed is left aside. */
+async function judgeOwn(file, found, vkeys, chain) {
+  if (found.own === null || vkeys.length === 0) return;
+  const { signed, ...fault } = await signedUnder(found.own, vkeys, chain);
+  if (signed) found.isSigned = true;
+  else if (fault.check === "checkpoint_key") {
+    found.warnings.push(`the checkpoint in ${file} is left aside: no given vkey signed it`);
+  } else found.findings.push({ ...fault, file });
+}
+
+async function compare(checkpoint, proofs, found, vkeys, chain) {
+  const { note, file } = checkpoint;
+  const { own } = found;
+  if (note.size === own.size) {
+    if (sameBytes(note.root, own.root)) agree(checkpoint, found);
+    else fail(found, { check: "consistency", file, expected: "one root at one size", found: "two" });
+    return;
+  }
+  const [older, newer] = note.size < own.size ? [note, own] : [own, note];
+  for (const proof of proofs) await tryProof(proof, { older, newer, checkpoint }, found, vkeys, chain);
+}
+
+async function tryProof({ name, bytes }, { older, newer, checkpoint }, found, vkeys, chain) {
+  let proof;
+  try {
+    proof = consistencyProof(bytes);
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    fail(found, { check: "consistency", file: name, expected: "a consistency proof", found: error.message });
+    return;
+  }
+  const { signed, ...fault } = await signedUnder(proof.note, vkeys, chain);
+  if (!signed) {
+    fail(found, { ...fault, file: name });
+    return;
+  }
+  if (proof.oldSize !== older.size || proof.note.size !== newer.size) return;
+  const isSame = sameBytes(proof.note.root, newer.root);
+  if (isSame && (await extendsTree(older, newer, proof.path))) agree(checkpoint, found);
+  else {
+    const expected = "a proof that the newer tree extends the older one";
+    fail(found, { check: "consistency", file: name, expected, found: "another" });
+  }
+}
+
+function agree(checkpoint, found) {
+  found.held.push(checkpoint);
+  if (found.consistency === "open") found.consistency = "holds";
+}
+
+function fail(found, finding) {
+  if (!found.findings.some((one) => one.file === finding.file)) found.findings.push(finding);
+  found.consistency = "fails";
+}

@@ -1,0 +1,93 @@
+/* Checkpoints: signed notes about the first records of a log (spec §13.2). */
+
+import { fromBase64 } from "./base64.mjs";
+import { hex, textOf, utf8 } from "./bytes.mjs";
+
+const MAX_NOTE = 65536;
+const MAX_LINES = 64;
+const DASH = "\u2014 ";
+
+/** Why bytes are no checkpoint, proof or excerpt. */
+export class Malformed extends Error {}
+
+/** A note of a file: {origin, chain, size, root, signed, lines}; throws Malformed. */
+export function noteOf(bytes) {
+  if (bytes.length > MAX_NOTE) throw new Malformed(`${bytes.length} bytes`);
+  const text = textOf(bytes);
+  if (text === null) throw new Malformed("bytes that are not UTF-8");
+  return noteFrom(text);
+}
+
+/** A note of its text. */
+export function noteFrom(text) {
+  if (/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/.test(text)) throw new Malformed("a control character");
+  if (!text.endsWith("\n")) throw new Malformed("a last line without its end");
+  const lines = text.slice(0, -1).split("\n");
+  if (lines.length < 5 || lines[3] !== "") throw new Malformed("other lines than those of a checkpoint");
+  if (lines.length > 4 + MAX_LINES) throw new Malformed("too many signature lines");
+  const [origin, size, root] = lines;
+  const chain = /^cardchain\/([0-9a-f]{32})$/.exec(origin);
+  if (chain === null) throw new Malformed("an origin that is not cardchain/ and a chain");
+  return {
+    origin, chain: chain[1], size: sizeOfTree(size), root: rootOf(root),
+    signed: utf8(`${origin}\n${size}\n${root}\n`), lines: lines.slice(4).map(signatureLine),
+  };
+}
+
+/** A decimal number from 1 to 2^53 − 1 without leading zeros. */
+export function sizeOfTree(text) {
+  const size = /^[1-9][0-9]{0,15}$/.test(text) ? Number(text) : 0;
+  if (!Number.isSafeInteger(size) || size === 0) throw new Malformed("a size in another form");
+  return size;
+}
+
+/** A digest of 32 bytes in base64. */
+export function rootOf(text) {
+  const bytes = fromBase64(text);
+  if (bytes?.length !== 32) throw new Malformed("a hash that is not 32 bytes of base64");
+  return bytes;
+}
+
+function signatureLine(line) {
+  const parts = line.startsWith(DASH) ? line.slice(DASH.length).split(" ") : [];
+  const bytes = parts.length === 2 && parts[0] !== "" ? fromBase64(parts[1]) : null;
+  if (bytes === null || bytes.length < 5) throw new Malformed("a line that is no signature");
+  return { name: parts[0], id: hex(bytes.subarray(0, 4)), signature: bytes.subarray(4) };
+}
+
+/**
+ * Who of the given vkeys signed a note: {signed}, or {check, expected, found} of what fails first.
+ * `chain` is that of the log, or null where it is not known.
+ */
+export async function signedUnder(note, vkeys, chain) {
+  if (chain !== null && note.chain !== chain) {
+    return { check: "checkpoint", expected: `chain ${chain}`, found: note.chain };
+  }
+  const named = vkeys.filter((vkey) => vkey.name === note.origin);
+  let signed = false;
+  for (const vkey of named) {
+    const lines = note.lines.filter((line) => line.name === vkey.name && line.id === vkey.id);
+    if (lines.length > 1) {
+      return { check: "checkpoint", expected: "one line of each key", found: `${lines.length} of ${vkey.id}` };
+    }
+    if (lines.length === 1) {
+      const holds = await signatureHolds(vkey, lines[0].signature, note.signed);
+      if (holds === null) return { check: "checkpoint_key", expected: "Ed25519", found: "not in this browser" };
+      if (!holds) return { check: "checkpoint_signature", expected: `a signature of ${vkey.id}`, found: "another" };
+      signed = true;
+    }
+  }
+  if (signed) return { signed };
+  return { check: "checkpoint_key", expected: "a signature under a given vkey", found: "none" };
+}
+
+/** Whether an Ed25519 signature holds; null where this browser cannot tell. */
+async function signatureHolds({ key }, signature, bytes) {
+  let imported;
+  try {
+    imported = await crypto.subtle.importKey("raw", key, { name: "Ed25519" }, false, ["verify"]);
+  } catch {
+    return null;
+  }
+  return crypto.subtle.verify({ name: "Ed25519" }, imported, signature, bytes);
+}

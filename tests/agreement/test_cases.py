@@ -196,7 +196,6 @@ def table_without(check: str) -> tuple[checks.Check, ...]:
 
 ELSEWHERE = {
     "chain": "CANNOT VERIFY",  # a secret of the other chain is missing as well
-    "checkpoint_root": "BROKEN",  # a log is one more root of that size, so `consistency` differs
     "issued_once": "BROKEN",  # a card cannot name itself, so it supersedes another than the latest
 }
 """The verdict without a check, where the rest of the table cannot but notice something too."""

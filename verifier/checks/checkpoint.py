@@ -93,7 +93,7 @@ def check_consistency(anchor: Anchor, ground: Ground) -> Problem | None:
     """A newer checkpoint extends an older one (spec §13.7)."""
     if anchor.unproven is not None or anchor.checkpoint is None:
         return anchor.unproven
-    conflict = _other_root(anchor, ground)
+    conflict = None if ground.is_log else _other_root(anchor, ground)
     proof = anchor.proof
     if conflict is not None or proof is None or proof.old not in ground.roots:
         return conflict

@@ -126,8 +126,11 @@ def _older(since: str) -> int | bytes:
     """Take a size, or read the file of a note."""
     if since.isascii() and since.isdigit():
         return int(since)
-    with open(since, "rb") as file:
-        return file.read(MAX_BYTES + 1)
+    try:
+        with open(since, "rb") as file:
+            return file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise click.BadParameter(f"{since!r}: {error.strerror}") from error
 
 
 def _emit(json_: bool, word: str, output: Path, done: Exported) -> None:

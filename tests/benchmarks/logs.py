@@ -49,6 +49,8 @@ def ledger(folder: Path, records: int) -> tuple[Path, list[Card]]:
     _append(path / "segments", chain, records - 1)
     with Ledger.open(path) as opened:
         assert opened.status().count == records
+        opened.make_signer(by="user:operator-1")
+        opened.checkpoint()
     return path, chain.open
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 import appending
 import cbor2
 import logs
+import signing
 from generator import SECRET, Card, Chain
 from measure import PASS, ROUNDS, Spread, cpu, python, rounds
 
@@ -228,9 +229,28 @@ def open_again(small: Ledger, large: Ledger, bench: Bench) -> Result:
     return _ratio(_grown("Ledger.open", bench.sizes), measured, 2)
 
 
+def checkpoint(small: Ledger, large: Ledger, bench: Bench) -> Result:
+    """Signing a checkpoint in a ledger that is open."""
+    measured = signing.checkpoint(small[0], large[0])
+    return _ratio(_grown("Ledger.checkpoint", bench.sizes), measured, 1.5)
+
+
+def receipt(small: Ledger, large: Ledger, bench: Bench) -> Result:
+    """Writing a receipt in a ledger that is open."""
+    measured = signing.receipt(small[0], large[0], bench.folder)
+    return _ratio(_grown("Ledger.receipt", bench.sizes), measured, 1.8)
+
+
+def receipt_size(small: Ledger, large: Ledger, bench: Bench) -> Result:
+    """The receipt of a card with four records, less its envelope."""
+    size = signing.receipt_size(large[0], bench.folder)
+    name = f"a receipt at {bench.sizes.large:,} records, less the envelope"
+    return Result(name, size, 8_192, "B", size, size)
+
+
 APPENDING = tuple(partial(appended, measure) for measure in appending.ALONE)
 ALONE = (verification, memory, verify_start, help_start)
-ON_LEDGERS = (resolve, show, resolve_open, open_again)
+ON_LEDGERS = (resolve, show, resolve_open, open_again, checkpoint, receipt, receipt_size)
 
 
 def _check_ledger(bench: Bench, path: Path) -> None:

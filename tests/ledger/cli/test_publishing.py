@@ -100,6 +100,8 @@ def test_every_gives_the_last_checkpoint_again(signing: SimpleNamespace) -> None
         ("checkpoint", "approvals", "-o", "x", "--since", "0"),
         ("checkpoint", "approvals", "-o", "x", "--since", "99999999999999999999"),
         ("checkpoint", "approvals", "-o", "x", "--since", "vkeys"),
+        ("checkpoint", "approvals", "-o", "x", "--since", "nothing.note"),
+        ("checkpoint", "approvals", "-o", "x", "--since", "approvals"),
         ("checkpoint", "approvals", "-o", "approvals/checkpoints/x"),
     ],
 )

@@ -14,6 +14,7 @@ from verifier.assurance import WORDS
 from verifier.formats import FORMATS, every_card, render
 from verifier.output import PlaceRefused, check_place, save, wants_colour
 from verifier.pinfile import PinRefused
+from verifier.progress import watcher
 from verifier.report import Report
 from verifier.software import SOFTWARE
 from verifier.spec import EVIDENCE_CLASSES
@@ -94,6 +95,9 @@ def parser() -> argparse.ArgumentParser:
         help="verify the records after SEQ, whose chain digest was this",
     )
     _add_anchors(command)
+    command.add_argument(
+        "--jobs", type=_count, default=1, metavar="N", help="check records in N processes"
+    )
     command.add_argument(
         "--profile",
         action="append",
@@ -204,6 +208,8 @@ def _report(options: argparse.Namespace) -> Report:
         expect_head=options.expect_head,
         expect_count=options.expect_count,
         since=options.since,
+        jobs=options.jobs,
+        progress=watcher(sys.stderr),
         profile_files=options.profile,
         floor=options.floor,
         wanted=every_card if options.format == "csv" else None,

@@ -60,8 +60,10 @@ def _row(frames: Frames, state: State, links: Links) -> tuple[Row | None, int]:
     row = frames.row
     place = None if row is None else row.place(frames.offset, links)
     if row is None or place is None or place == len(row.records):
-        row, place = frames.proven.get(frames.offset), 0
-        if row is None or row.links != links or row.tagged != (hmac is not None):
+        row = frames.proven_here()
+        place = None if row is None else row.place(frames.offset, links)
+        if row is None or place is None or row.tagged != (hmac is not None):
+            place = 0
             row = proof.prove(
                 frames.buffer,
                 frames.pos,

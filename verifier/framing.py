@@ -85,9 +85,14 @@ class Frames:
         self._offset += self.pos
         self.buffer = self.buffer[self.pos :] + chunk
         self.pos = 0
-        for behind in [offset for offset in self.proven if offset < self._offset]:
+        for behind in sorted(offset for offset in self.proven if offset <= self._offset)[:-1]:
             del self.proven[behind]
         return True
+
+    def proven_here(self) -> Row | None:
+        """Give the row in which the record at the place reached may have been proven elsewhere."""
+        before = [offset for offset in self.proven if offset <= self.offset]
+        return self.proven[max(before)] if before else None
 
     def next_proven(self) -> int | None:
         """Give the place in the buffer from which on records were proven elsewhere."""

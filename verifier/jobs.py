@@ -9,55 +9,103 @@ from __future__ import annotations
 
 import marshal
 import signal
+import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
-from multiprocessing import get_context
-from multiprocessing.connection import Connection
-from typing import Any
+from subprocess import DEVNULL, PIPE, Popen
+from typing import IO, Any
 
 from verifier import cbor
 from verifier.evidence import frame
 from verifier.keys import Key, Ring
 from verifier.prefix import AT_SEQ, span
 from verifier.proof import Links, Row, prove
+from verifier.source import Unreadable
 from verifier.spec import CHAIN_SIZE, DIGEST_SIZE, HEADER, KID_SIZE
 
 PIECE = 1 << 19
 _MAX_JUDGED = 1 << 16  # cards that a process remembers
 
 
+class Worker:
+    """One process that proves the piece it was sent last."""
+
+    def __init__(self, keys: list[Key]) -> None:
+        """Start it; it gets the keys through a pipe. Raises OSError.
+
+        What keeps it from its work is said by this process, which then does the work.
+        """
+        start = f"import sys; sys.path[:] = {sys.path!r}; from verifier.jobs import main; main()"
+        self._process = Popen(
+            [sys.executable, "-I", "-S", "-c", start],
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL,
+            bufsize=0,
+        )
+        self.send(marshal.dumps([(key.chain, key.secret) for key in keys]))
+
+    def send(self, data: bytes) -> None:
+        """Send a message; raises OSError where the process has ended."""
+        if self._process.stdin is not None:
+            _write(self._process.stdin, data)
+
+    def receive(self) -> bytes:
+        """Wait for the answer; empty where the process has ended."""
+        return b"" if self._process.stdout is None else _read(self._process.stdout)
+
+    def close(self) -> None:
+        """Let the process end; what it is still proving nobody wants."""
+        self._process.kill()
+        self._process.communicate()
+
+
+def _write(stream: IO[bytes], data: bytes) -> None:
+    rest = memoryview(len(data).to_bytes(8, "big") + data)
+    while rest:
+        rest = rest[stream.write(rest) :]
+
+
+def _read(stream: IO[bytes]) -> bytes:
+    """Read a message; empty at the end of the stream."""
+    size = int.from_bytes(_exactly(stream, 8), "big")
+    return _exactly(stream, size)
+
+
+def _exactly(stream: IO[bytes], size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size and (more := stream.read(min(size - len(data), 1 << 18))):
+        data += more
+    return bytes(data) if len(data) == size else b""
+
+
 class Pool:
     """Processes that prove pieces of logs; each has one piece at a time."""
 
-    def __init__(self, jobs: int, ring: Ring, piece: int = PIECE) -> None:
+    def __init__(self, jobs: int, ring: Ring) -> None:
         """Name the number of processes and their keys; they are started when they are needed."""
-        self.piece = piece
         self._keys = ring.keys()
         self._left = jobs
-        self._idle: list[Connection] = []
-        self._all: list[Connection] = []
+        self._idle: list[Worker] = []
+        self._all: list[Worker] = []
 
-    def take(self) -> Connection | None:
+    def take(self) -> Worker | None:
         """Give a process that has nothing to do, or None where there is none."""
         if not self._idle and self._left:
             self._left -= 1
-            self._start()
+            with suppress(OSError):
+                self._all.append(Worker(self._keys))
+                self._idle.append(self._all[-1])
         return self._idle.pop() if self._idle else None
 
-    def _start(self) -> None:
-        context = get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=serve, args=(theirs, self._keys), daemon=True)
-        with suppress(OSError):
-            process.start()
-            self._idle.append(ours)
-            self._all.append(ours)
-        theirs.close()
-
-    def give_back(self, worker: Connection) -> None:
+    def give_back(self, worker: Worker) -> None:
         """Take back a process that has done its piece."""
         self._idle.append(worker)
+
+    def pieces(self, chunks: Iterator[bytes], offset: int) -> Pieces:
+        """Give the bytes of a file in pieces that are proven by these processes."""
+        return Pieces(self, chunks, offset)
 
     def close(self) -> None:
         """Let the processes end."""
@@ -76,14 +124,23 @@ class Pieces:
         """Read `chunks`, of which the first byte stands at `offset` of the file."""
         self.rows: dict[int, Row] = {}
         self._pool = pool
-        self._cut = _cut(chunks, pool.piece)
+        self._cut = _cut(chunks, PIECE)
+        self._ahead: deque[bytes] = deque()
         self._offset = offset
-        self._sent: deque[tuple[int, bytes, Connection | None]] = deque()
+        self._sent: deque[tuple[int, bytes, Worker | None]] = deque()
         self._failure: Exception | None = None
 
     def __iter__(self) -> Iterator[bytes]:
-        """Give the pieces in order; raises what reading the chunks raised, in its place."""
-        while self._send() or self._sent:
+        """Give the pieces in order; raises what reading the chunks raised, in its place.
+
+        A single piece is proven here: no process is worth its start then.
+        """
+        first, second = self._next(), self._next()
+        if second:
+            self._ahead += (first, second)
+        elif first:
+            yield first
+        while self._send():
             offset, piece, worker = self._sent.popleft()
             if worker is not None:
                 self._receive(offset, worker)
@@ -93,73 +150,82 @@ class Pieces:
             raise self._failure
 
     def _send(self) -> bool:
-        """Hand pieces to the processes that have nothing to do; say whether there was one more."""
-        count = 0
-        while not self._sent or len(self._sent) < 64:
-            worker = self._pool.take()
-            if worker is None and self._sent:
-                break
+        """Hand pieces to the processes that have nothing to do; say whether one is on its way.
+
+        Without a process a piece is on its way unproven.
+        """
+        while (worker := self._pool.take()) is not None or not self._sent:
             piece = self._next()
             if not piece:
                 if worker is not None:
                     self._pool.give_back(worker)
                 break
-            count += 1
             if worker is not None and not _sends(worker, piece):
                 worker = None
             self._sent.append((self._offset, piece, worker))
             self._offset += len(piece)
-        return count > 0
+        return bool(self._sent)
 
     def _next(self) -> bytes:
+        if self._ahead:
+            return self._ahead.popleft()
         if self._failure is not None:
             return b""
         try:
             return next(self._cut, b"")
-        except Exception as error:  # raised again once the pieces before it are read
+        except Unreadable as error:  # raised again once the pieces before it are read
             self._failure = error
             return b""
 
-    def _receive(self, offset: int, worker: Connection) -> None:
-        try:
-            rows = marshal.loads(worker.recv_bytes())
-        except (OSError, EOFError):  # the process has ended: its piece is proven here
-            return
+    def _receive(self, offset: int, worker: Worker) -> None:
+        answer = worker.receive()
+        if not answer:
+            return  # the process has ended: its piece is proven here
         self._pool.give_back(worker)
-        for start, links, tagged, records, broke in rows:
+        for start, links, tagged, records, broke in marshal.loads(answer):
             self.rows[offset + start] = Row(offset + start, Links(*links), tagged, records, broke)
 
 
-def _sends(worker: Connection, piece: bytes) -> bool:
+def _sends(worker: Worker, piece: bytes) -> bool:
     try:
-        worker.send_bytes(piece)
+        worker.send(piece)
     except OSError:
         return False
     return True
 
 
 def _cut(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
-    """Cut bytes into pieces of at most `size` that begin with a record, where there are some."""
+    """Cut bytes into pieces of at most `size` that begin with a record, where there are some.
+
+    Raises what reading the chunks raised, after the bytes before it.
+    """
     data = b""
-    for chunk in chunks:
-        data += chunk
-        while len(data) > size:
-            end = data.rfind(HEADER, 1, size)
-            end = size if end < 0 else end
-            yield data[:end]
-            data = data[end:]
+    failure: Exception | None = None
+    try:
+        for chunk in chunks:
+            data += chunk
+            while len(data) > size:
+                end = data.rfind(HEADER, 1, size)
+                end = size if end < 0 else end
+                yield data[:end]
+                data = data[end:]
+    except Unreadable as error:
+        failure = error
     if data:
         yield data
+    if failure is not None:
+        raise failure
 
 
-def serve(connection: Connection, keys: list[Key]) -> None:
+def main() -> None:
     """Prove the pieces that come until there are no more; the life of a process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it ends it
-    ring, judged = Ring(keys), set[bytes]()
-    with suppress(OSError, EOFError):
-        while True:
-            rows = prove_piece(connection.recv_bytes(), ring, judged)
-            connection.send_bytes(marshal.dumps(rows))
+    keys = marshal.loads(_read(sys.stdin.buffer))
+    ring, judged = Ring(Key(*key) for key in keys), set[bytes]()
+    with suppress(BrokenPipeError):
+        while piece := _read(sys.stdin.buffer):
+            _write(sys.stdout.buffer, marshal.dumps(prove_piece(piece, ring, judged)))
+            sys.stdout.buffer.flush()
 
 
 def prove_piece(data: bytes, ring: Ring, judged: set[bytes]) -> list[Any]:

@@ -90,7 +90,7 @@ def span(buffer: bytes, pos: int) -> tuple[int, int, int, int] | None:
         seq, _ = cbor.decode_item(buffer, at + AT_SEQ, 1)
     except (IndexError, cbor.NotDeterministic, cbor.NotWellFormed, cbor.Truncated):
         return None
-    if end > len(buffer) or type(seq) is not int:
+    if end > len(buffer) or type(seq) is not int or seq < 0:
         return None
     return pos, at_payload, end, seq
 

@@ -7,6 +7,7 @@ from verifier.approvals import Approvals
 from verifier.checks import Check
 from verifier.checks.completeness import End, Expectation
 from verifier.histories import Collector
+from verifier.manner import ALONE
 from verifier.replay import MAX_FINDINGS, Replay
 from verifier.report import Counts, Finding, Input, LogReport, Outcome, Row, Verdict, Withheld
 from verifier.spec import VERSION
@@ -31,6 +32,7 @@ class Reading:
         "expectation",
         "inputs",
         "is_directory",
+        "manner",
         "not_read",
         "reasons",
         "unreadable",
@@ -41,6 +43,7 @@ class Reading:
         """Start with nothing read."""
         self.expectation = expectation
         self.is_directory = is_directory
+        self.manner = ALONE
         self.unreadable = False
         self.warnings: list[str] = []
         self.not_read: list[str] = []
@@ -57,7 +60,6 @@ class Reading:
 
     def end(self, replay: Replay) -> End:
         """Give what the checks of the whole log need."""
-        tally = replay.tally
         return End(
             nothing=not replay.begun,
             begins_at=replay.begins_at,

@@ -12,14 +12,16 @@ from verifier.checks.completeness import Expectation
 from verifier.evidence import Evidence
 from verifier.fast import advance
 from verifier.findings import finding
-from verifier.framing import Frames, Lost
+from verifier.framing import Lost
 from verifier.governance import Library, load_profiles
 from verifier.header import header, now
 from verifier.held import Held
 from verifier.histories import Collector
 from verifier.lookout import Lookout
+from verifier.manner import ALONE, Manner, pool
 from verifier.partial import is_excerpt, verify_excerpt
 from verifier.pinfile import read_pin
+from verifier.progress import Progress
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings
 from verifier.report import Finding, LogReport, Outcome, Report
 from verifier.spec import EVIDENCE_CLASSES
@@ -44,6 +46,8 @@ def verify(
     allow_withheld: bool = False,
     wanted: Callable[[str], bool] | None = None,
     since: Edge | None = None,
+    jobs: int = 1,
+    progress: Progress | None = None,
 ) -> Report:
     """Verify each path as one log and give one report (spec §10).
 
@@ -52,12 +56,13 @@ def verify(
     made, or moved on, after a verdict of VERIFIED (spec §16.2); raises PinRefused where that cannot
     be used. `vkeys` are keys of signers, or files of them; `checkpoint_files` are checkpoints and
     consistency proofs that were kept; `required` are words of §16.1; `allow_withheld` lets openings
-    be absent. `extra_keys` are keys that the
-    caller holds already. `expect_head` with `expect_count` N is required at seq N - 1.
+    be absent. `extra_keys` are keys that the caller holds already. `expect_head` with
+    `expect_count` N is required at seq N - 1.
     `profile_files` are profiles that cards name; `floor` is the evidence class that every
     approved card must reach (spec §8.7). `wanted` says of which cards, by their hash in hex, the
     report holds the histories; without it of none. `since` is a left edge that the auditor kept:
-    what stands before it is passed over (spec §15.2).
+    what stands before it is passed over (spec §15.2). With `jobs` above 1 so many other processes
+    prove records; the report is the same. `progress` is told how far it is.
     """
     started_at = now()
     files = list(key_files)
@@ -72,17 +77,20 @@ def verify(
     ring.warnings += unused
     pin = None if pin_file is None else read_pin(pin_file)
     auditor = auditor._replace(pin=pin, allow_withheld=allow_withheld)
+    manner = Manner(since, pool(jobs, ring), progress)
     logs: list[LogReport] = []
     sights: list[Sight] = []
     for path in paths:
         if path == "-" or _is_ours(path):
             log, seen = verify_log(
-                path, ring, expectation, policy, auditor, len(paths) > 1, wanted, since
+                path, ring, expectation, policy, auditor, len(paths) > 1, wanted, manner
             )
         else:
             log, seen = _verify_foreign(path, files, expectation, wanted), Sight({})
+            log = auditing.foreign(log, auditor)
         logs.append(log)
         sights.append(seen)
+    manner.end()
     logs = _with_forks(logs, [sight.digests for sight in sights])
     if pin_file is not None:
         logs = with_pin(logs, sights, pin)
@@ -125,7 +133,7 @@ def verify_log(
     auditor: Auditor,
     keep_digests: bool = False,
     wanted: Callable[[str], bool] | None = None,
-    since: Edge | None = None,
+    manner: Manner = ALONE,
 ) -> tuple[LogReport, Sight]:
     """Verify one cardchain log; give its report, and what else was seen of it.
 
@@ -139,10 +147,11 @@ def verify_log(
     skipped = ("opening_missing",) if auditor.allow_withheld else ()
     coverage = auditing.coverage_of(path, anchors)
     replay = Replay(State(ring, *policy), lookout, coverage, skipped)
-    replay.since = since
+    replay.since = manner.since
     reading = Reading(expectation, is_directory=source.is_ledger(path))
     reading.warnings += [*ring.warnings, *aside]
     reading.collector = None if wanted is None else Collector(wanted)
+    reading.manner = manner
     try:
         _replay(path, file, replay, reading)
         held = auditing.hold(replay, reading, anchors)
@@ -182,13 +191,14 @@ def _replay(path: str, file: source.Segment | None, replay: Replay, reading: Rea
 
 
 def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -> None:
-    frames = Frames(segment.path, segment.chunks(), segment.seq)
+    frames = reading.manner.frames(segment, lambda: replay.tally.records)
     collector = reading.collector
     if replay.since is not None and not replay.begun:
         there = prefix.hop(frames, replay.since.seq)
         replay.passed_over |= frames.offset > 0
         if not there:
             return
+    reading.manner.share(frames)
     while True:
         start = frames.pos
         try:

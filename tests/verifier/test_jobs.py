@@ -1,0 +1,168 @@
+"""Records proven in other processes give the same report."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from verifier import Key, jobs, render_json, verify
+from verifier.anchors import Auditor
+from verifier.checks.completeness import Expectation
+from verifier.keys import Ring
+from verifier.manner import ALONE, Manner
+from verifier.report import LogReport
+from verifier.verify import verify_log
+
+ROOT = Path(__file__).parents[2]
+CASES = ROOT / "fixtures" / "cases"
+KEYS = [str(ROOT / "fixtures" / "keys" / f"{name}.json") for name in "ab"]
+PIECE = 1500  # two or three records
+
+
+@pytest.fixture(scope="module")
+def small_pieces() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "PIECE", PIECE)
+        yield
+
+
+@pytest.fixture
+def mixed(new_log: Callable[..., Any]) -> Any:
+    """A log of events that are proven and others between them."""
+    log = new_log()
+    log.open()
+    for number in range(6):
+        card = log.issue(number)
+        log.add("anchored", None, {"size": 1, "root": bytes(32), "note": bytes(32)})
+        grant = log.resolve(card)
+        body = {"of": grant, "rebuilt": card[0], "policy_outcome": "allow"}
+        spent = log.add("dispatched", card[0], body, {"envelope": card[1]})
+        log.add("settled", card[0], {"of": spent, "outcome": "failed"}, {"envelope": card[1]})
+    return log
+
+
+@pytest.fixture
+def ring(mixed: Any) -> Ring:
+    return Ring([Key(mixed.chain, mixed.secret)])
+
+
+@pytest.fixture(scope="module")
+def pool(small_pieces: None) -> Iterator[jobs.Pool]:
+    secret = bytes(range(32))
+    pool = jobs.Pool(2, Ring([Key(bytes(range(16)), secret)]))
+    yield pool
+    pool.close()
+
+
+def report(path: Path, data: bytes, ring: Ring, manner: Manner = ALONE) -> LogReport:
+    path.write_bytes(data)
+    log, _ = verify_log(str(path), ring, Expectation(), ({}, 0), Auditor(), manner=manner)
+    return log
+
+
+def test_every_fixture_has_the_same_report(small_pieces: None, tmp_path: Path) -> None:
+    paths = [str(path) for path in sorted(CASES.glob("*/*.cbor*"))]
+    paths += [str(path) for path in sorted(CASES.glob("*/ledger"))]
+    assert len(paths) > 300
+    one, two = (verify(paths, KEYS, environ={}, jobs=number) for number in (1, 2))
+    assert render_json(one._replace(header=None)) == render_json(two._replace(header=None))
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.randoms(use_true_random=False))
+def test_changed_logs_have_the_same_report(
+    mixed: Any, ring: Ring, pool: jobs.Pool, tmp_path: Path, chance: random.Random
+) -> None:
+    data = bytearray(mixed.data)
+    for _ in range(chance.choice((0, 1, 2, 4))):
+        place = chance.randrange(len(data))
+        change = chance.randrange(4)
+        if change == 0:
+            data[place] ^= 1 << chance.randrange(8)
+        elif change == 1:
+            del data[place : place + chance.choice((1, 9, 700))]
+        elif change == 2:
+            data[place:place] = data[:8] * chance.choice((1, 3))
+        else:
+            start = chance.randrange(len(data))
+            data[place:place] = data[start : start + 700]
+    path = tmp_path / "log.cbor"
+    for known in (ring, Ring()):
+        assert report(path, data, known, Manner(pool=pool)) == report(path, data, known)
+
+
+def test_the_processes_prove_what_is_folded_in(mixed: Any, ring: Ring, pool: jobs.Pool) -> None:
+    pieces = pool.pieces(iter([mixed.data]), 0)
+    assert b"".join(pieces) == mixed.data
+    proven = sum(len(row.records) for row in pieces.rows.values())
+    assert proven == sum(mixed.data.count(kind) for kind in (b"fissued", b"hresolved")) + 12
+
+
+@pytest.mark.parametrize("seq", [-1, 2**64 - 1, "0", None])
+def test_a_record_of_an_impossible_seq_is_proven_by_nobody(
+    new_log: Callable[..., Any], ring: Ring, seq: Any
+) -> None:
+    log = new_log()
+    log.open()
+    log.add("anchored", None, {"size": 1, "root": bytes(32), "note": bytes(32)}, seq=seq)
+    assert jobs.prove_piece(log.data, ring, set()) == []
+
+
+def test_a_process_that_dies_is_not_missed(
+    small_pieces: None, mixed: Any, ring: Ring, tmp_path: Path
+) -> None:
+    pool = jobs.Pool(2, ring)
+    workers = [pool.take(), pool.take()]
+    for worker in workers:
+        assert worker is not None
+        os.kill(worker._process.pid, signal.SIGKILL)
+        pool.give_back(worker)
+    path = tmp_path / "log.cbor"
+    try:
+        assert report(path, mixed.data, ring, Manner(pool=pool)) == report(path, mixed.data, ring)
+    finally:
+        pool.close()
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_read_as_far_as_it_goes(
+    small_pieces: None, mixed: Any, ring: Ring, tmp_path: Path
+) -> None:
+    import gzip
+
+    data = gzip.compress(mixed.data)[:-40]
+    path = tmp_path / "log.cbor.gz"
+    pool = jobs.Pool(2, ring)
+    try:
+        assert report(path, data, ring, Manner(pool=pool)) == report(path, data, ring)
+    finally:
+        pool.close()
+
+
+def test_a_single_piece_starts_no_process(mixed: Any, ring: Ring) -> None:
+    pool = jobs.Pool(2, ring)
+    assert list(pool.pieces(iter([mixed.records[0]]), 0)) == [mixed.records[0]]
+    assert pool._all == []
+
+
+def test_the_command_leaves_no_process_behind(mixed: Any, key: str, tmp_path: Path) -> None:
+    log = tmp_path / "log.cbor"
+    log.write_bytes(mixed.data * 60)  # several pieces
+    command = [sys.executable, "-m", "verifier", str(log), "--key", key, "--format", "json"]
+    run = subprocess.run(
+        [*command, "--jobs", "2"], cwd=ROOT, capture_output=True, timeout=60, check=False
+    )
+    assert (run.returncode, run.stderr) == (3, b"")
+    assert json.loads(run.stdout)["logs"][0]["findings"][0]["check"] == "sequence"

@@ -10,6 +10,7 @@ from verifier.assurance import Sight
 from verifier.coverage import Coverage
 from verifier.held import Held, hold_log, signed_roots
 from verifier.replay import Replay
+from verifier.report import LogReport
 from verifier.summary import Reading
 
 
@@ -67,6 +68,14 @@ def note(replay: Replay, reading: Reading, auditor: Auditor) -> None:
         reading.warnings.append(f"the log announces a vkey that was not given: {announced}")
     if auditor.allow_withheld and replay.state.absent:
         reading.reasons["opening_missing"] = "openings are withheld, as the auditor allows"
+
+
+def foreign(log: LogReport, auditor: Auditor) -> LogReport:
+    """Say of a log of another format that nothing of this was held against it."""
+    if not auditor.given and auditor.pin is None:
+        return log
+    sentence = "the checkpoints and the pinned head that were given: this format has neither"
+    return log._replace(not_checked=(sentence, *log.not_checked))
 
 
 def sight(replay: Replay, reading: Reading, held: Held) -> Sight:

@@ -314,6 +314,17 @@ def test_an_excerpt_without_the_library_is_one_finding(
     assert [one["check"] for one in log["findings"]] == ["checkpoint_key"]
 
 
+def test_a_foreign_log_is_held_against_no_checkpoint_and_that_is_said(
+    long: Any, tmp_path: Path
+) -> None:
+    note, path = write(tmp_path, "note", signed(long)), write(tmp_path, "other.jsonl", "{}\n")
+    for files in ([], [note]):
+        (log,) = verify([path], checkpoint_files=files, environ={}).logs
+        said = [one for one in log.not_checked if one.startswith("the checkpoints and the pinned")]
+        assert len(said) == len(files)
+        assert log.verdict is not Verdict.VERIFIED
+
+
 def test_withheld_openings_are_listed(
     new_log: Callable[..., Any], key: str, tmp_path: Path
 ) -> None:

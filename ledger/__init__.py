@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ledger.aio import AsyncLedger
     from ledger.answers import CardStatus, Evidence, Exported, IssuedCard, Opening, Status, Ticket
+    from ledger.checkpoint import Signed
     from ledger.codec import Record
     from ledger.envelope import Envelope
     from ledger.errors import LedgerError, ProposalInvalid, Refused
     from ledger.guard import Effect, EffectFailed
+    from ledger.keys import KeySource
     from ledger.projection import Card, State
     from ledger.proposal import Facts, Proposal
     from ledger.render import render_card_text, render_changes
@@ -34,6 +36,7 @@ _MODULES = {
     "Exported": "answers",
     "Facts": "proposal",
     "IssuedCard": "answers",
+    "KeySource": "keys",
     "Ledger": "writer",
     "LedgerError": "errors",
     "Opening": "answers",
@@ -41,6 +44,7 @@ _MODULES = {
     "ProposalInvalid": "errors",
     "Record": "codec",
     "Refused": "errors",
+    "Signed": "checkpoint",
     "State": "projection",
     "Status": "answers",
     "Ticket": "answers",
@@ -59,6 +63,7 @@ __all__ = [
     "Exported",
     "Facts",
     "IssuedCard",
+    "KeySource",
     "Ledger",
     "LedgerError",
     "Opening",
@@ -66,6 +71,7 @@ __all__ = [
     "ProposalInvalid",
     "Record",
     "Refused",
+    "Signed",
     "State",
     "Status",
     "Ticket",

@@ -152,4 +152,5 @@ class Access(Reader):
     @property
     def warnings(self) -> tuple[str, ...]:
         """Sentences for people about what this host has lost, and checkpoints that failed."""
-        return (*super().warnings, *(self._periodic.warnings if self._periodic else ()))
+        trouble = self._periodic.warning if self._periodic else None
+        return super().warnings if trouble is None else (*super().warnings, trouble)

@@ -6,18 +6,17 @@ import os
 import threading
 from collections.abc import Callable
 
-from ledger.errors import LedgerError
-
 
 class Periodic:
     """Signs in a thread of its own when `every` records were answered for since the last time.
 
-    A checkpoint that fails is told as a warning, and tried again after as many records.
+    A checkpoint that fails is told as a warning, until one succeeds; it is tried again after as
+    many records.
     """
 
     def __init__(self, every: int, sign: Callable[[int], int]) -> None:
         """Take the number of records, and what signs and gives the size that is signed then."""
-        self.warnings: list[str] = []
+        self.warning: str | None = None
         self._every = every
         self._sign = sign
         self._begin()
@@ -53,9 +52,10 @@ class Periodic:
     def _run(self, count: int) -> None:
         try:
             self._size = self._sign(self._every)
-        except (LedgerError, OSError) as error:
+            self.warning = None
+        except Exception as error:  # there is nobody else to tell
             self._size = count
             self._warn(error)
 
     def _warn(self, error: Exception) -> None:
-        self.warnings.append(f"no checkpoint was signed: {error}")
+        self.warning = f"no checkpoint was signed: {error}"

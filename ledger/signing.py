@@ -84,10 +84,6 @@ class Signing:
         wholefile.write(self._folder / "key.pem", [made.pem()], overwrite=True)
         return made.vkey
 
-    def remove_key(self) -> None:
-        """Remove a key that was made a moment ago and has signed nothing."""
-        (self._folder / "key.pem").unlink(missing_ok=True)
-
     def vkeys(self) -> tuple[Vkey, ...]:
         """Give every vkey that this host has signed under, the newest last."""
         try:
@@ -173,6 +169,8 @@ def held(chain: bytes) -> Iterator[Signing]:
         raise StoreFailed(f"signer in {folder}: {error.strerror}") from error
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        for part in folder.glob(".*.part"):  # of a process that died; it may hold a key
+            part.unlink(missing_ok=True)
         yield Signing(chain, state)
     finally:
         os.close(lock)

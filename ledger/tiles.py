@@ -37,7 +37,7 @@ class Tiles:
         """Give how many leaf hashes there are."""
         try:
             return os.stat(self._file(0)).st_size // HASH_SIZE
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return 0
 
     def extend(self, start: int, leaves: bytes) -> None:

@@ -173,6 +173,7 @@ def held(chain: bytes) -> Iterator[Signing]:
             part.unlink(missing_ok=True)
         yield Signing(chain, state)
     finally:
+        fcntl.flock(lock, fcntl.LOCK_UN)  # a child of a fork in between has the descriptor too
         os.close(lock)
 
 

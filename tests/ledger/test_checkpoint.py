@@ -175,6 +175,28 @@ def test_a_name_that_is_blank_makes_no_signer(ledger: Ledger) -> None:
         ledger.checkpoint()
 
 
+def test_a_child_that_was_forked_meanwhile_does_not_keep_the_signer(signing: Ledger) -> None:
+    reading, writing = os.pipe()
+    with held(signing.chain):
+        child = os.fork()
+        if child == 0:
+            os.close(writing)
+            os.read(reading, 1)  # until the parent is done
+            os._exit(0)
+    with held(signing.chain) as signer:  # hangs where the child holds it
+        assert signer.exists
+    os.close(writing)
+    os.close(reading)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_what_a_dead_signer_left_half_written_is_removed(signing: Ledger) -> None:
+    part = state_of(signing) / "signer" / ".0123456789abcdef.part"
+    part.write_bytes(b"half a key")
+    signing.checkpoint()
+    assert not part.exists()
+
+
 # What is kept.
 
 

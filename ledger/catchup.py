@@ -14,13 +14,14 @@ from ledger.replay import Replay, Unsound
 from ledger.store.contract import ORIGIN, Store, Tail
 
 _PROGRESS_EVERY: Final = 1_000
+_KEEP_EVERY: Final = 50_000
+"""How many records a replay holds in memory before the index keeps them."""
 
 
 class CatchUp:
     """Reads, checks and folds every record that an index does not cover yet.
 
-    `clock` gives unix milliseconds; `progress` is told the count of records while an index is made
-    from nothing.
+    `clock` gives unix milliseconds; `progress` is told the count of records while many are read.
     """
 
     def __init__(
@@ -59,8 +60,8 @@ class CatchUp:
     def _read_on(self, tail: Tail, index: Index) -> tuple[Covered, str]:
         """Take in the records that follow; gives why it stopped at one, empty at the end."""
         covered = index.covered()
-        told = self._progress if covered is None else None
-        with closing(tail.read(covered.end if covered else ORIGIN)) as following:
+        begin = covered.end if covered else ORIGIN
+        with closing(tail.read(begin)) as following:
             for stored in following:
                 try:
                     covered = self._replay.take(index, stored, covered)
@@ -68,8 +69,10 @@ class CatchUp:
                     if covered is None:
                         raise BrokenLedger(self._store.place(0), 0, 0, str(error)) from error
                     return covered, str(error)
-                if told and stored.end.seq % _PROGRESS_EVERY == 0:
-                    told(stored.end.seq)
+                if self._progress and (stored.end.seq - begin.seq) % _PROGRESS_EVERY == 0:
+                    self._progress(stored.end.seq)
+                if stored.end.seq % _KEEP_EVERY == 0:
+                    index.keep()
         if covered is None:
             raise BrokenLedger(self._store.place(0), 0, 0, "no whole record")
         return covered, ""

@@ -96,7 +96,7 @@ class Database:
         """Make all changes of a block together, or none; all reads in it see one state."""
         self._notice_fork()
         assert self._database is not None  # open from the beginning
-        self.run("BEGIN" if self._looks else "BEGIN IMMEDIATE")
+        self._begin()
         try:
             yield
             self.run("COMMIT")
@@ -104,6 +104,14 @@ class Database:
             if self._database.in_transaction:
                 self._database.rollback()
             raise
+
+    def commit(self) -> None:
+        """Keep the changes of a transaction so far, and go on with it."""
+        self.run("COMMIT")
+        self._begin()
+
+    def _begin(self) -> None:
+        self.run("BEGIN" if self._looks else "BEGIN IMMEDIATE")
 
     def tidy(self) -> None:
         """Fold what was committed into the file, and sync it; writers go on meanwhile."""

@@ -21,8 +21,6 @@ from ledger.rows import Rows
 from ledger.store.contract import Position, Stored
 
 VERSION: Final = 3
-_MOST_ROWS: Final = 8_192
-"""How many events a replay keeps in memory before it puts them into the file, in order."""
 _CARD = tuple(each.name for each in fields(Card))
 _SCHEMA: Final = f"""
 CREATE TABLE cards ({", ".join(_CARD)}, PRIMARY KEY (hash)) WITHOUT ROWID;
@@ -107,6 +105,14 @@ class Index:
             self._draft = self._new_draft()
             raise
 
+    def keep(self) -> None:
+        """Keep what a long replay has so far, in the order of its keys, so that it can go on here.
+
+        A later failure takes nothing of it back: what is covered was checked.
+        """
+        self.flush()
+        self._file.commit()
+
     def tidy(self) -> None:
         """Do what keeps the file small, while others may write it."""
         self._file.tidy()
@@ -175,8 +181,6 @@ class Index:
         covered = Covered(position, len(stored.data), record.digest, record.at, kid)
         draft.covered.put(None, covered)
         draft.changed = True
-        if len(draft.events) >= _MOST_ROWS:
-            self.flush()
         return covered
 
     def was_in_force(self, kid: bytes) -> bool:

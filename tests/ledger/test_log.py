@@ -109,6 +109,28 @@ def test_a_replay_tells_how_far_it_is(
     assert told == [2, 4]
 
 
+def test_a_replay_that_was_interrupted_goes_on_where_it_was(
+    path: Path, host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ledger.catchup._KEEP_EVERY", 2)
+    forget(host, "index.sqlite*")
+    replayed: list[int] = []
+    take = Replay.take
+
+    def interrupted(self: Replay, index: Any, stored: Stored, covered: Any) -> Any:
+        replayed.append(stored.position.seq)
+        if replayed == [0, 1, 2, 3]:
+            raise KeyboardInterrupt
+        return take(self, index, stored, covered)
+
+    monkeypatch.setattr(Replay, "take", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Ledger.open(path)
+    with Ledger.open(path) as ledger:
+        assert replayed == [0, 1, 2, 3, 2, 3]
+        assert len(ledger.pending(0)) == 3
+
+
 @pytest.mark.parametrize(
     "damage",
     [

@@ -7,17 +7,23 @@ which the format csv needs. `check_place` and `save` are for a report in a file.
 
 from __future__ import annotations
 
+from verifier.assurance import WORDS as ASSURANCE
 from verifier.formats import FORMATS, every_card, render
 from verifier.jsonreport import render_json
 from verifier.keys import Key, Pin
 from verifier.output import PlaceRefused, check_place, save, wants_colour
+from verifier.pinfile import PinRefused
+from verifier.progress import watcher
 from verifier.report import Drift, Event, Finding, History, LogReport, Outcome, Report, Row, Verdict
+from verifier.state import Edge
 from verifier.text import render_text, verdict_line
 from verifier.verify import verify
 
 __all__ = [
+    "ASSURANCE",
     "FORMATS",
     "Drift",
+    "Edge",
     "Event",
     "Finding",
     "History",
@@ -25,6 +31,7 @@ __all__ = [
     "LogReport",
     "Outcome",
     "Pin",
+    "PinRefused",
     "PlaceRefused",
     "Report",
     "Row",
@@ -38,4 +45,5 @@ __all__ = [
     "verdict_line",
     "verify",
     "wants_colour",
+    "watcher",
 ]

@@ -45,6 +45,7 @@ _COMMANDS: Final = {
     "receipt": ("publishing", "Write the records of one card to a file, with proofs."),
     "checkpoint": ("publishing", "Sign a statement about all records of the ledger DIR so far."),
     "audit": ("audit", "Verify ledgers and exports."),
+    "report": ("report", "Write one HTML page: the verdict, and what each approver saw."),
     "doctor": ("doctor", "Check that this host can go on writing to the ledger DIR."),
     "keys": ("keys", "List, rotate and make the keys of a ledger."),
     "configure": ("custody", "Put a profile in force for the cards issued from now on."),

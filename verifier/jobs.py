@@ -140,7 +140,7 @@ class Pieces:
             self._ahead += (first, second)
         elif first:
             yield first
-        while self._send():
+        while second and self._send():
             offset, piece, worker = self._sent.popleft()
             if worker is not None:
                 self._receive(offset, worker)

@@ -93,7 +93,7 @@ def taken_as_canonical(text: bytes) -> bool:
     return True
 
 
-def agree(text: bytes) -> None:
+def assert_agreement(text: bytes) -> None:
     mine = by_ledger(text)
     assert mine == by_verifier(text)
     assert taken_as_canonical(text) == (mine == text)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from readings import agree
+from readings import assert_agreement
 
 import ledger.jcs
 import verifier.jcs
@@ -28,7 +28,7 @@ VALUES = st.recursive(
 def test_both_encoders_give_the_same_bytes(value: Any) -> None:
     canonical = ledger.jcs.encode(value)
     assert verifier.jcs.encode(verifier.jcs.parse(canonical)) == canonical
-    agree(canonical)
+    assert_agreement(canonical)
 
 
 NUMBER_TEXTS = st.from_regex(r"-?[0-9]{1,24}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?", fullmatch=True)
@@ -44,7 +44,7 @@ NUMBER_TEXTS = st.from_regex(r"-?[0-9]{1,24}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3}
 @example("1e400")
 @example("-0e5")
 def test_both_boundaries_read_the_same_numbers(spelled: str) -> None:
-    agree(spelled.encode())
+    assert_agreement(spelled.encode())
 
 
 PIECES = (
@@ -98,12 +98,12 @@ def mutated(draw: st.DrawFn) -> bytes:
 
 @given(mutated())
 def test_both_boundaries_accept_and_refuse_the_same_text(text: bytes) -> None:
-    agree(text)
+    assert_agreement(text)
 
 
 @given(st.binary(max_size=24))
 def test_both_boundaries_say_the_same_of_any_bytes(text: bytes) -> None:
-    agree(text)
+    assert_agreement(text)
 
 
 EDGES = {
@@ -125,4 +125,4 @@ EDGES = {
 
 @pytest.mark.parametrize("name", EDGES)
 def test_both_boundaries_say_the_same_at_an_edge(name: str) -> None:
-    agree(EDGES[name])
+    assert_agreement(EDGES[name])

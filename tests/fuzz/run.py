@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import tempfile
 from pathlib import Path
 
 sys.path[:0] = [
@@ -32,7 +33,9 @@ def main() -> None:
     command = argparse.ArgumentParser(description=__doc__)
     command.add_argument("target", choices=targets.TARGETS)
     command.add_argument("--seconds", type=int, default=60)
-    command.add_argument("--corpus", type=Path, default=Path("/tmp/cardchain-fuzz"))
+    command.add_argument(
+        "--corpus", type=Path, default=Path(tempfile.gettempdir(), "cardchain-fuzz")
+    )
     command.add_argument("--merge", action="store_true")
     options = command.parse_args()
     corpus, kept = options.corpus / options.target, seeds.FUZZ / options.target

@@ -36,7 +36,7 @@ def decoder(data: bytes) -> None:
 
 def boundary(data: bytes) -> None:
     """One JSON document and one envelope, read by both."""
-    readings.agree(data)
+    readings.assert_agreement(data)
     assert readings.taken_by_ledger(data) == readings.taken_by_verifier(data)
 
 

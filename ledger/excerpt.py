@@ -10,26 +10,31 @@ from typing import Any, Final
 from ledger import reading
 from ledger.codec import Record, deterministic
 from ledger.errors import LedgerError
+from ledger.kinds import bound_openings
 from ledger.log import Log
 from ledger.view import View
 
 FORMAT: Final = "cardchain-excerpt/1"
 MAX_BYTES: Final = 67_108_864
+MAX_OPENED: Final = 1_073_741_824
+"""The most bytes of openings, each counted for every record that binds it (spec §14.1)."""
 _FOOTING: Final = frozenset({"opened", "rekeyed", "configured", "clock_reset"})
 NO_CARD: Final = b""
 """How the index names the card of events that have none."""
 
 
 class ExcerptTooLarge(LedgerError):
-    """The excerpt would be over its limit (spec §14.1); nothing was written."""
+    """The excerpt would be over a limit (spec §14.1); nothing was written."""
 
     exit_status = 2
     hint = "choose fewer records, or leave openings out with --withhold"
 
-    def __init__(self, size: int) -> None:
-        """Take the size in bytes."""
-        super().__init__(f"excerpt of {size} bytes, limit {MAX_BYTES}")
+    def __init__(self, size: int, limit: int) -> None:
+        """Take what there would be and what there may be, in bytes."""
+        what = "excerpt" if limit == MAX_BYTES else "excerpt with openings in all its records"
+        super().__init__(f"{what} of {size} bytes, limit {limit}")
         self.size = size
+        self.limit = limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +93,10 @@ def encode(selection: Selection, proofs: Sequence[str], withhold: frozenset[str]
         for name, data in record.openings.items()
         if name not in withhold
     }
+    bound = (bound_openings(each.kind, each.card, each.body) for each in selection.records)
+    opened = sum(len(openings.get(digest, b"")) for each in bound for digest in each.values())
+    if opened > MAX_OPENED:
+        raise ExcerptTooLarge(opened, MAX_OPENED)
     data = deterministic(
         [
             FORMAT,
@@ -98,7 +107,7 @@ def encode(selection: Selection, proofs: Sequence[str], withhold: frozenset[str]
         ]
     )
     if len(data) > MAX_BYTES:
-        raise ExcerptTooLarge(len(data))
+        raise ExcerptTooLarge(len(data), MAX_BYTES)
     return data
 
 

@@ -15,7 +15,7 @@ import pytest
 from ledger import Facts, IssuedCard, Ledger, Opening, Proposal, Refused
 from ledger.codec import Record, decode, digest_of, with_openings
 from ledger.errors import ProposalInvalid, SignerMissing, UnknownCard
-from ledger.excerpt import ExcerptTooLarge
+from ledger.excerpt import ExcerptTooLarge, Selection, encode
 from ledger.export import InsideLedger
 from ledger.store.contract import AlreadyThere
 
@@ -382,3 +382,18 @@ def test_an_excerpt_over_its_limit_is_not_written(
     assert not (tmp_path / "range").exists()
     ledger.export_range(tmp_path / "range", 0, withhold=["presented"])
     assert len(Excerpt(tmp_path / "range").bares) == 66
+
+
+@pytest.mark.parametrize(("count", "fits"), [(1_023, True), (1_024, False)])
+def test_openings_count_for_every_record_that_binds_them(
+    ledger: Ledger, proposal: Callable[..., Proposal], count: int, fits: bool
+) -> None:
+    """A small file must not ask for much work: 1 GiB is the most it may unfold to."""
+    record = ledger.issue(proposal(), presented=Opening(bytes(1_048_576))).record
+    selection = Selection({"to": 1, "from": 1}, (record,) * count)
+    if fits:
+        assert len(encode(selection, [], frozenset())) < 2_000_000
+    else:
+        with pytest.raises(ExcerptTooLarge, match="1073741824"):
+            encode(selection, [], frozenset())
+    assert len(encode(selection, [], frozenset({"presented"}))) < 1_000_000

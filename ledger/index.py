@@ -9,21 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final
 
 from ledger.codec import Record
-from ledger.database import Database, IndexContradicts
-from ledger.projection import Card, Flood, State, Step
+from ledger.database import Database
+from ledger.lookups import CARD, GIVE_CARD, Lookups, card_of
+from ledger.projection import Card, Flood, Step
 from ledger.rows import Rows
 from ledger.store.contract import Position, Stored
 
 VERSION: Final = 3
-_CARD = tuple(each.name for each in fields(Card))
 _SCHEMA: Final = f"""
-CREATE TABLE cards ({", ".join(_CARD)}, PRIMARY KEY (hash)) WITHOUT ROWID;
+CREATE TABLE cards ({", ".join(CARD)}, PRIMARY KEY (hash)) WITHOUT ROWID;
 CREATE INDEX open_cards ON cards (not_after, seq) WHERE state = 'OPEN';
 CREATE INDEX asked ON cards (ask, state, seq);
 CREATE INDEX grants ON cards (seq) WHERE state = 'APPROVED';
@@ -36,13 +36,9 @@ CREATE TABLE kids (kid PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE covered (id PRIMARY KEY, seq, segment, offset, size, digest, at, kid) WITHOUT ROWID;
 CREATE TABLE reset (id PRIMARY KEY, seq) WITHOUT ROWID;
 """
-_card_values = attrgetter(*_CARD)
+_card_values = attrgetter(*CARD)
 _flood_values = attrgetter("gate", "reason", "subject")
-_GIVE_CARD: Final = f"SELECT {', '.join(_CARD)} FROM cards"
-_PUT_CARD: Final = f"INSERT OR REPLACE INTO cards VALUES ({', '.join('?' * len(_CARD))})"
-_IN_TIME: Final = (
-    "state = 'OPEN' AND not_after > ? / 1000 AND seq > coalesce((SELECT seq FROM reset), -1)"
-)
+_PUT_CARD: Final = f"INSERT OR REPLACE INTO cards VALUES ({', '.join('?' * len(CARD))})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +72,7 @@ class _Draft:
     changed: bool = False
 
 
-class Index:
+class Index(Lookups):
     """The views of one chain on disk, shared by all processes of this host."""
 
     def __init__(self, path: Path, *, looks: bool = False) -> None:
@@ -198,8 +194,8 @@ class Index:
         return self._draft.cards.get(card)
 
     def _read_card(self, card: bytes) -> Card | None:
-        row = self._file.one(f"{_GIVE_CARD} WHERE hash = ?", card)
-        return _card(row) if row else None
+        row = self._file.one(f"{GIVE_CARD} WHERE hash = ?", card)
+        return card_of(row) if row else None
 
     def put_card(self, card: Card) -> None:
         """Keep a card."""
@@ -272,70 +268,7 @@ class Index:
         )
         self._draft.profile.put(None, digest)
 
-    # Looking things up
-
-    def cards_from(self, first: bytes, last: bytes) -> list[bytes]:
-        """Give the hashes of the issued cards from `first` to `last`, both included."""
-        rows = self._query("SELECT hash FROM cards WHERE hash BETWEEN ? AND ?", first, last)
-        return [row[0] for row in rows]
-
-    def open_cards(self, at: int) -> list[Card]:
-        """Give the cards that nobody decided and that are in time, in the order of their issue."""
-        rows = self._query(f"{_GIVE_CARD} WHERE {_IN_TIME} ORDER BY seq", at)
-        return [_card(row) for row in rows]
-
-    def count_open(self, at: int) -> int:
-        """Give the number of these cards."""
-        (row,) = self._query(f"SELECT count(*) FROM cards WHERE {_IN_TIME}", at)
-        count: int = row[0]
-        return count
-
-    def granted_cards(self) -> list[Card]:
-        """Give the cards that were approved and not dispatched, in the order of their issue."""
-        rows = self._query(f"{_GIVE_CARD} WHERE state = 'APPROVED' ORDER BY seq")
-        return [_card(row) for row in rows]
-
-    def asked_before(self, card: Card, at: int) -> list[Card]:
-        """Give the earlier cards of other tasks that asked for the same call and came to nothing.
-
-        Of those that were rejected, of those that have expired, and of those of which the grant
-        has lapsed, the newest.
-        """
-        reset = "(SELECT seq FROM reset)"
-        ends: tuple[tuple[str, tuple[int, ...]], ...] = (
-            ("state = 'REJECTED'", ()),
-            (f"state = 'OPEN' AND (not_after * 1000 <= ? OR seq < {reset})", (at,)),
-            (
-                "state = 'APPROVED' AND (resolved_at + grant_ttl * 1000 <= ?"
-                f" OR resolved_seq < {reset})",
-                (at,),
-            ),
-        )
-        asked = f"{_GIVE_CARD} WHERE ask = ? AND task != ? AND seq < ?"
-        return [
-            _card(row)
-            for end, more in ends
-            for row in self._query(
-                f"{asked} AND {end} ORDER BY seq DESC LIMIT 1",
-                *(card.ask, card.task, card.seq, *more),
-            )
-        ]
-
-    def events(self, card: bytes) -> list[Position]:
-        """Give where the events of a card stand, in order, refusals too."""
-        rows = self._query(
-            "SELECT seq, segment, offset FROM events WHERE card = ? ORDER BY seq", card
-        )
-        return [Position(*row) for row in rows]
-
-    def event(self, card: bytes, seq: int) -> Position | None:
-        """Give where one event of a card stands."""
-        rows = self._query(
-            "SELECT seq, segment, offset FROM events WHERE card = ? AND seq = ?", card, seq
-        )
-        return Position(*rows[0]) if rows else None
-
-    def _query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Give the rows of a query that must see what this transaction changed."""
         self.flush()
         return self._file.all(statement, *values)
@@ -344,11 +277,3 @@ class Index:
 _covered_values = attrgetter(
     "position.seq", "position.segment", "position.offset", "size", "digest", "at", "kid"
 )
-
-
-def _card(row: tuple[Any, ...]) -> Card:
-    values = dict(zip(_CARD, row, strict=True))
-    try:
-        return Card(**{**values, "state": State(values["state"])})
-    except ValueError as error:
-        raise IndexContradicts("index: a card with an unknown state") from error

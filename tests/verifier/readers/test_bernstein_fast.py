@@ -89,6 +89,7 @@ def usual(log: Any) -> Any:
         log.resolve(card, **here, **pins)
         log.refuse(card, "already_settled")
         log.refuse("f" * 64, "hash_mismatch", expected="")
+        log.issue(log.envelope() | {"reasoning": text})
         late = log.issue(log.envelope(ttl=1.0))
         log.at += 10
         log.refuse(late, "expired")
@@ -104,7 +105,7 @@ def only_day(log: Any) -> tuple[str, list[bytes]]:
 def test_usual_events_are_accepted(log: Any) -> None:
     usual(log).write()
     report = both(log.root)
-    assert ("VERIFIED", 14) == (report.verdict.value, report.counts.records)
+    assert ("VERIFIED", 16) == (report.verdict.value, report.counts.records)
     # the first line, and the first event of each of the other kinds
     assert lines_left(log.root) == 4
 
@@ -158,7 +159,7 @@ SPELLINGS = {
     "minus zero": (b'"score": 0.25', b'"score": -0.0'),
     "long number": (b'"score": 0.25', b'"score": 0.25000000000000001'),
     "created": (b'.0, "impact"', b'.00, "impact"'),
-    "created later": (b'"created_at": 1', b'"created_at": 2'),
+    "created later": (b'"created_at": 178825320', b'"created_at": 178825340'),
     "expires": (b'.0, "reasoning"', b'.00, "reasoning"'),
     "expires before": (b'"not_after": 1', b'"not_after": 0.1'),
     "expires late": (b'"not_after": 17', b'"not_after": 20000017'),

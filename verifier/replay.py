@@ -224,6 +224,10 @@ class Replay:
             self.state.keyless.clear()
             self._missing.clear()
 
+    def _stop_tree(self) -> None:
+        if self.coverage is not None:
+            self.coverage.stop()
+
     def settle(self) -> None:
         """Report the keys that are missing for records that no checkpoint covers."""
         for _, place, found in reversed(self._missing):
@@ -239,6 +243,7 @@ class Replay:
         if record.name and self.state.expected_seq is None:
             return  # a stray file, listed before the first record
         self._cut = False
+        self._stop_tree()
         self._disturb()
         if self.state.expected_seq is None:
             self.state.expected_seq = 0
@@ -248,8 +253,6 @@ class Replay:
     def _disturb(self) -> None:
         """Note that an unsound record may explain what follows (spec §10.3, rule 7)."""
         state = self.state
-        if self.coverage is not None:
-            self.coverage.stop()
         state.disturbed = True
         state.sure_from = len(state.cards.flags)
         state.refusals.clear()
@@ -268,9 +271,14 @@ class Replay:
         state.prev = record.digest
         self._chain_before = record.chain
         self._cut = failed is not None and failed.id in CUT_CHECKS
+        is_later = record.version is not None and not record.known_version
         if unsound:
             self._disturb()
-        if record.version is not None and not record.known_version:
+        if unsound and not (is_later and failed is None):
+            self._stop_tree()
+        if is_later:
+            # its finding accuses nobody, so the tree goes on with it: an edit has another root
+            self._cover(state.expected_seq or 0, (record.digest,))
             state.expected_seq = (state.expected_seq or 0) + 1
         elif record.seq is None:
             state.gap_explained = True

@@ -80,8 +80,22 @@ def test_no_flipped_bit_below_a_checkpoint_is_verified(
     changed = bytearray(long.data)
     changed[bit // 8] ^= 1 << bit % 8
     report = run(long, tmp_path, signed(long), data=bytes(changed))
-    assert report.verdict is not Verdict.VERIFIED
-    assert report.verdict is Verdict.BROKEN or ("version", None) in found(report)
+    assert report.verdict is Verdict.BROKEN
+
+
+def test_a_later_version_is_covered_and_an_edited_one_is_not(
+    new_log: Callable[..., Any], tmp_path: Path
+) -> None:
+    log = new_log()
+    log.open()
+    log.add("configured", None, {"by": "user:operator-1", "vkey": "fixture"}, v="cardchain/2")
+    log.add("configured", None, {"by": "user:operator-1", "vkey": "fixture"})
+    report = run(log, tmp_path, signed(log))
+    assert (report.verdict, found(report)) == (Verdict.CANNOT_VERIFY, [("version", None)])
+    data = log.data.replace(b"cardchain/2", b"cardchain/3")
+    report = run(log, tmp_path, signed(log), data=data)
+    assert report.verdict is Verdict.BROKEN
+    assert ("checkpoint_root", None) in found(report)
 
 
 def test_a_wrong_root_below_a_right_one_covers_nothing_more(long: Any, tmp_path: Path) -> None:

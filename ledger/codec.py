@@ -254,11 +254,13 @@ def _in_order(value: Any) -> Any:
 
     No kind has a map inside an array.
     """
-    if isinstance(value, Mapping):
+    if type(value) not in _PLAIN and isinstance(value, Mapping):
         return {name: _in_order(value[name]) for name in sorted(value, key=_order_of_ours)}
     return value
 
 
+_PLAIN: Final = frozenset((bytes, str, int))
+"""What most values are; to tell that they are no maps is slow."""
 _order_of_ours = lru_cache(256)(_order)
 """The names that a writer uses are few, and stand in spec §3.4 and §3.5."""
 

@@ -94,6 +94,7 @@ class Collector:
     def __init__(self, wanted: Callable[[str], bool]) -> None:
         """Keep the cards that are `wanted`."""
         self.histories = Histories(wanted)
+        self.chain_events: list[Event] = []
 
     def passed(self, frames: Frames, start: int) -> None:
         """Take in what the fused loop accepted: the sound records from `start` on."""
@@ -105,16 +106,18 @@ class Collector:
 
     def take(self, record: Evidence, sound: bool) -> None:
         """Take in a record that the table of checks has judged."""
-        if record.card is None:
-            return
-        card = record.card.hex()
+        card = None if record.card is None else record.card.hex()
         if not sound:
-            self.histories.touch(card, record.file, record.offset)
+            if card is not None:
+                self.histories.touch(card, record.file, record.offset)
             return
         openings = {name: data for name, data in record.openings.items() if name != "envelope"}
         seq, kind, at = record.seq or 0, record.kind or "", record.at or 0
         event = Event(seq, kind, at, record.body, openings, record.file, record.offset)
-        self.histories.add(card, event, record.envelope)
+        if card is None:
+            self.chain_events.append(event)
+        else:
+            self.histories.add(card, event, record.envelope)
 
     def close(self, replay: Replay) -> Histories:
         """Give the histories at the end of a log."""

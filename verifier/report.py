@@ -197,9 +197,10 @@ class LogReport(NamedTuple):
     unix milliseconds. `complete` is true where an expected head or count was found, so that the
     end of the log was vouched for from outside. `drifts` are the dispatches, and refusals to
     dispatch, whose rebuilt envelope differs from the card. `histories` are those of the cards that
-    were asked for. `scope` says of an excerpt what it is of. `assurance` says how much a verdict of
-    VERIFIED rests on (spec §16.1), with the last seq that a checkpoint or a pinned head vouches
-    for; it is empty for any other verdict. `withheld` are openings that may be absent, as the
+    were asked for, `chain_events` the sound records without a card where any were. `scope` says of
+    an excerpt what it is of. `assurance` says how much a verdict of VERIFIED rests on (spec
+    §16.1), with the last seq that a checkpoint or a pinned head vouches for; it is empty for any
+    other verdict. `withheld` are openings that may be absent, as the
     auditor says; it is cut at a limit, and `withheld_total` is their number.
     """
 
@@ -224,6 +225,7 @@ class LogReport(NamedTuple):
     approvals: Collection[Approval] = ()
     drifts: tuple[Drift, ...] = ()
     histories: Iterable[History] = ()
+    chain_events: tuple[Event, ...] = ()
     scope: str = ""
     assurance: tuple[str, ...] = ()
     signed_to: int | None = None

@@ -115,6 +115,7 @@ def report(path: str, replay: Replay, reading: Reading) -> LogReport:
         approvals=Approvals(replay),
         drifts=tuple(tally.drifts),
         histories=() if reading.collector is None else reading.collector.close(replay),
+        chain_events=() if reading.collector is None else tuple(reading.collector.chain_events),
         withheld=withheld[:MAX_FINDINGS],
         withheld_total=sum(len(one.openings) for one in withheld),
     )

@@ -24,9 +24,9 @@ from ledger.hidden import shown
 _COMMANDS: Final = {
     "demo": ("demo", "Tell the story of an approval, with a ledger in a temporary folder."),
     "init": ("custody", "Make a ledger in the new directory DIR, and its key."),
-    "status": ("custody", "Say what the ledger DIR holds and what this host remembers of it."),
-    "log": ("history", "List the events of the ledger DIR, oldest first."),
-    "show": ("history", "Show one card as the approver sees it, and what happened to it."),
+    "status": ("standing", "Say what a ledger or log holds and what this host remembers of it."),
+    "log": ("history", "List the events of a ledger or log, oldest first."),
+    "show": ("history", "Show one card as the approver saw it, and what happened to it."),
     "issue": ("decisions", "Issue a card for a proposal and print its hash."),
     "diff": ("history", "Show what changed since the card that another one supersedes."),
     "affected": (

@@ -58,6 +58,12 @@ class Auditor(NamedTuple):
     allow_withheld: bool
     jobs: int
 
+    @classmethod
+    def plain(cls, keys: tuple[Path, ...], vkeys: tuple[str, ...]) -> Auditor:
+        """Give one who asks for nothing beyond the checks of every log."""
+        floor = EVIDENCE_CLASSES[0]
+        return cls(keys, None, None, None, (), floor, vkeys, (), None, (), False, jobs=1)
+
     def verify(self, paths: tuple[str, ...], wanted: Wanted | None = None) -> Report:
         """Verify all logs together, and each ledger once more against the memory of this host."""
         remembered = [_remembered(path) for path in paths]  # first: a ledger may grow meanwhile

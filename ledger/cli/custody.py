@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import BinaryIO
 
 import click
 
-from ledger.cli.output import emit, emit_record, quoted, summary, utc
+from ledger.cli.output import emit, emit_record, summary
 from ledger.cli.parameters import (
     DIRECTORY,
     DOCUMENT,
@@ -47,25 +46,6 @@ def init(directory: Path, name: str | None, profile: BinaryIO | None, json_: boo
         f"kid {made.kid.hex()}",
         f"state {shown(state)}",
         "Back up the key file in the state directory: without it nobody can verify this ledger.",
-    )
-
-
-@click.command()
-@on_ledger
-def status(ledger: Ledger, json_: bool) -> None:
-    """Say what the ledger DIR holds and what this host remembers of it."""
-    found = ledger.status()
-    since = found.guarded_from
-    emit(
-        json_,
-        asdict(found),
-        f"name {quoted(found.name)}",
-        f"chain {found.chain.hex()}",
-        f"kid {found.kid.hex()}",
-        f"records {found.count} in {found.segments} segments, the last at {utc(found.at)}",
-        f"head {found.head.hex()}",
-        f"pending {found.pending}",
-        "rollback not guarded" if since is None else f"rollback guarded from seq {since}",
     )
 
 

@@ -89,8 +89,13 @@ def full(record: Record) -> dict[str, Any]:
         "kid": record.kid,
         "body": dict(record.body),
         "envelope": None if envelope is None else json.loads(envelope),
-        "openings": {name: _text_or_hex(data) for name, data in openings.items()},
+        "openings": openings_json(openings),
     }
+
+
+def openings_json(openings: Mapping[str, bytes]) -> dict[str, dict[str, str]]:
+    """Give openings as text where they are UTF-8, else as hexadecimal."""
+    return {name: _text_or_hex(data) for name, data in openings.items()}
 
 
 def _text_or_hex(data: bytes) -> dict[str, str]:

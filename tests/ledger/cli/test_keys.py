@@ -69,7 +69,7 @@ def test_a_key_comes_from_a_file_a_variable_or_a_descriptor(host: SimpleNamespac
     text = file.read_text()
     moved = host.folder / "elsewhere.json"
     file.rename(moved)
-    assert host.run("status", "approvals").status == 6
+    assert host.run("pending", "approvals").status == 6
     assert host.run("status", "approvals", "--key", "elsewhere.json").status == 0
     environment = {"TEST_KEY": text}
     assert host.run("status", "approvals", "--key", "env:TEST_KEY", environment=environment).out

@@ -438,6 +438,24 @@ def test_a_tail_torn_by_another_process_is_recovered_while_the_ledger_is_open(
         assert kinds(ledger)[-2:] == ["recovered", "issued"]
 
 
+def test_what_was_never_answered_for_is_read_again_whatever_the_index_says(
+    path: Path, host: Path, proposal: Propose
+) -> None:
+    """A failed sync may leave less than the index covers, also before a record that is there."""
+    with Ledger.open(path) as ledger:
+        head = memory(host, "head").read_bytes()
+        before = segment(path).stat().st_size
+        lost = ledger.issue(proposal("d")).record
+        ledger.issue(proposal("e"))
+    memory(host, "head").write_bytes(head)
+    content = bytearray(segment(path).read_bytes())
+    content[before + len(lost.raw) - 1] ^= 1
+    segment(path).write_bytes(content)
+    with Ledger.open(path) as ledger:
+        assert kinds(ledger) == ["opened", "issued", "issued", "issued", "recovered"]
+        assert len(ledger.pending(0)) == 3
+
+
 # Failures
 
 

@@ -21,6 +21,11 @@ CHAIN = bytes(range(16))
 SECRET = bytes(range(32))
 START = 1_767_225_600_000
 TTL = 31_536_000
+PROFILE = (
+    b'{"assurance":"label","basis_drift":"review","critical":[],"fixed_parameters":[],'
+    b'"format":"cardchain-profile/1","grant_ttl":"optional","minimum":"fired_rules",'
+    b'"required":["/subject"],"self_approval":"deny"}'
+)
 APPROVER = {"id": "user:approver-1", "assurance": "label"}
 
 
@@ -59,13 +64,17 @@ class Chain:
     prev: bytes = bytes(32)
     at: int = START
     seed: int = 1
+    profile: bytes = b""  # in force from the first record on, and named by every card
     open: list[Card] = field(default_factory=list)
 
     def records(self, count: int) -> Iterator[bytes]:
         """Yield the next `count` records; the first of a chain is `opened`."""
         source = random.Random(self.seed)
         if self.seq == 0 and count:
-            yield self._seal("opened", None, {"name": "benchmark", "software": "generator"}, b"")
+            body: dict[str, Any] = {"name": "benchmark", "software": "generator"}
+            if self.profile:
+                body = {"name": "benchmark", "profile": sha256(self.profile), **body}
+            yield self._seal("opened", None, body, self.profile, "profile")
             count -= 1
         while count > 0:
             for record in self._ten(source):
@@ -142,18 +151,37 @@ class Chain:
             "subject": {"id": "user:customer-1", "source": "session"},
             "task": task,
         }
+        if self.profile:
+            del document["impact"]
+            document["approval_basis"] = self._basis()
         data = jcs(document)
         reasoning = (b"the order was paid twice " * 30)[: ENVELOPE_SIZE - len(data)]
         return data.replace(b'"reasoning":""', b'"reasoning":"%b"' % reasoning, 1)
 
-    def _seal(self, kind: str, card: bytes | None, body: dict[str, Any], envelope: bytes) -> bytes:
+    def _basis(self) -> dict[str, Any]:
+        return {
+            "engine": "rules-1",
+            "evidence_class": "fired_rules",
+            "profile": sha256(self.profile).hex(),
+            "rules": [{"id": "refunds", "sha256": "0" * 64}],
+            "verdict": "review",
+        }
+
+    def _seal(
+        self,
+        kind: str,
+        card: bytes | None,
+        body: dict[str, Any],
+        opened: bytes,
+        name: str = "envelope",
+    ) -> bytes:
         """Give the record of an event; maps are written in the order they have."""
         protected = b"\x4d\xa2\x01\x05\x04\x48" + key_id(self.chain, self.secret)
         event = ["cardchain/1", self.chain, self.seq, self.prev, self.at, kind, card, body]
         payload = cbor2.dumps(cbor2.dumps(event))
         tag = hmac.digest(self.secret, b"\x84\x64MAC0" + protected + b"\x40" + payload, "sha256")
         end = payload + b"\x58\x20" + tag
-        opening = cbor2.dumps({"envelope": envelope}) if envelope else b"\xa0"
+        opening = cbor2.dumps({name: opened}) if opened else b"\xa0"
         self.prev = sha256(b"\0\xd1\x84" + protected + b"\xa0" + end)
         self.seq += 1
         self.at += 1

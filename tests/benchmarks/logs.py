@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from generator import Card, Chain, key_file
+from generator import PROFILE, Card, Chain, key_file
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 
@@ -20,6 +20,15 @@ def export(folder: Path, records: int) -> tuple[Path, Path]:
     key.write_bytes(key_file())
     key.chmod(0o600)
     return log, key
+
+
+def governed(folder: Path, records: int) -> Path:
+    """Write an export of cards under a profile."""
+    log = folder / f"governed-{records}.cbor"
+    with log.open("wb") as stream:
+        for record in Chain(profile=PROFILE).records(records):
+            stream.write(record)
+    return log
 
 
 def flipped(log: Path) -> Path:

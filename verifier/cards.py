@@ -27,6 +27,9 @@ SETTLED = UNKNOWN | SUCCEEDED | FAILED
 OUTCOMES = {"unknown": UNKNOWN, "succeeded": SUCCEEDED, "failed": FAILED}
 
 _NONE = 2**32 - 1
+# Of a task digest 15 bytes are kept, which take half the memory of 32. Two tasks that share them, for
+# which one has to try 2^60, would be taken for one step.
+_TASK_KEY = 15
 
 
 class Cards:
@@ -35,9 +38,9 @@ class Cards:
     __slots__ = (
         "_dispatched",
         "_hashes",
-        "_latest",
-        "_step",
+        "_later",
         "_steps",
+        "_steps_of",
         "deadline",
         "flags",
         "forgotten",
@@ -52,26 +55,26 @@ class Cards:
         """Start with no card."""
         self.numbers: dict[bytes, int] = {}  # card hash -> card
         self._hashes: list[bytes] = []  # by card
-        self._steps: dict[bytes, int] = {}  # task digest -> first card of the step
+        self._steps: dict[bytes, int] = {}  # beginning of a task digest -> first card of the step
         self.flags = array("H")
         self.forgotten = 0  # the cards below it are as if never issued
         self.issued = array("Q")  # seq of the card's issued record
         self.last = array("Q")  # seq of the card's last event other than refused
         self.deadline = array("Q")  # ms; of the decision, once approved of the grant
         self.grant_ttl = array("Q")  # s; NEVER is no limit
-        self._step = array("I")
-        self._latest = array("I")  # by step
+        self._steps_of: dict[int, int] = {}  # of the cards that are not the first of their step
+        self._later: dict[int, int] = {}  # by step: its latest card, where that is not the first
         self._dispatched = array("I")  # by step: the last dispatched card
         self.reset_seq = -1  # seq of the last clock_reset
 
     def latest(self, step: int) -> int:
         """Give the card issued last for a step."""
-        return self._latest[step]
+        return self._later.get(step, step)
 
     def step(self, task: bytes) -> int | None:
         """Give the step of a task, if a card of it was issued and is not forgotten."""
-        step = self._steps.get(task)
-        return None if step is None or self._latest[step] < self.forgotten else step
+        step = self._steps.get(task[:_TASK_KEY])
+        return None if step is None or self.latest(step) < self.forgotten else step
 
     def last_dispatched(self, step: int) -> int | None:
         """Give the card of a step that was dispatched last."""
@@ -80,7 +83,7 @@ class Cards:
 
     def step_of(self, card: int) -> int:
         """Give the step of a card."""
-        return self._step[card]
+        return self._steps_of.get(card, card)
 
     def hash_of(self, card: int) -> bytes:
         """Give the hash of a card."""
@@ -124,15 +127,14 @@ class Cards:
         self.last.append(seq)
         self.deadline.append(min(not_after * 1000, NEVER))
         self.grant_ttl.append(NEVER if grant_ttl is None else grant_ttl)
-        step = self._steps.setdefault(task, number)
-        if step < self.forgotten and self._latest[step] < self.forgotten:
-            step = self._steps[task] = number
-        self._step.append(step)
-        self._latest.append(number)
+        step = self._steps.setdefault(task[:_TASK_KEY], number)
+        if step < self.forgotten and self.latest(step) < self.forgotten:
+            step = self._steps[task[:_TASK_KEY]] = number
         self._dispatched.append(_NONE)
         if step != number:
-            self.flags[self._latest[step]] |= NOT_LATEST
-            self._latest[step] = number
+            self.flags[self.latest(step)] |= NOT_LATEST
+            self._later[step] = number
+            self._steps_of[number] = step
 
     def forget(self, before: int) -> list[bytes]:
         """Forget the cards issued below a seq (spec §15.2); give their hashes."""
@@ -181,7 +183,7 @@ class Cards:
         """Fold in a `dispatched`."""
         self.last[card] = seq
         self.flags[card] |= DISPATCHED
-        self._dispatched[self._step[card]] = card
+        self._dispatched[self.step_of(card)] = card
 
     def settle(self, card: int, seq: int, outcome: str) -> None:
         """Fold in a `settled`."""

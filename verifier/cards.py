@@ -27,8 +27,8 @@ SETTLED = UNKNOWN | SUCCEEDED | FAILED
 OUTCOMES = {"unknown": UNKNOWN, "succeeded": SUCCEEDED, "failed": FAILED}
 
 _NONE = 2**32 - 1
-# Of a task digest 15 bytes are kept, which take half the memory of 32. Two tasks that share them, for
-# which one has to try 2^60, would be taken for one step.
+# Of a task digest 15 bytes are kept, which take half the memory of 32. Two tasks that share them
+# would be taken for one step; to find two takes 2^60 tries.
 _TASK_KEY = 15
 
 

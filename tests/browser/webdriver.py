@@ -1,7 +1,8 @@
-"""A Chromium of its own, driven over the WebDriver protocol: JSON over HTTP, nothing else needed."""
+"""A Chromium of its own, driven over the WebDriver protocol: JSON over HTTP and nothing else."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
@@ -26,6 +27,7 @@ ARGUMENTS = (
     "--disable-component-update",
     "--disable-sync",
     "--window-size=1200,1600",
+    "about:blank",
 )
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 
@@ -37,7 +39,7 @@ class DriverFailed(Exception):
 class Browser:
     """One browser with a fresh profile; a context manager that ends it and removes the profile."""
 
-    def __init__(self, *, dark: bool = False) -> None:
+    def __init__(self) -> None:
         """Start chromedriver on a port of its choice, and a session."""
         assert CHROMIUM is not None
         assert CHROMEDRIVER is not None
@@ -49,8 +51,6 @@ class Browser:
             self._base = f"http://127.0.0.1:{self._port()}"
             self._session = ""
             arguments = [*ARGUMENTS, f"--user-data-dir={self._profile}"]
-            if dark:
-                arguments.append("--force-dark-mode")
             options = {"binary": CHROMIUM, "args": arguments}
             wanted = {"goog:chromeOptions": options, "goog:loggingPrefs": {"performance": "ALL"}}
             made = self._call("POST", "/session", {"capabilities": {"alwaysMatch": wanted}})
@@ -82,10 +82,8 @@ class Browser:
     def close(self) -> None:
         """End session, browser and driver."""
         if getattr(self, "_session", ""):
-            try:
+            with contextlib.suppress(DriverFailed, OSError):
                 self._call("DELETE", self._session)
-            except (DriverFailed, OSError):
-                pass
         self._process.terminate()
         self._process.wait(timeout=20)
         if self._process.stdout is not None:

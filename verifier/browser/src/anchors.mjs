@@ -1,12 +1,12 @@
 /* What an auditor holds logs against (spec §13.7, §16): vkeys, checkpoints, proofs, a pin. */
 
 import { fromBase64 } from "./base64.mjs";
-import { fromHex, isHex, textOf } from "./bytes.mjs";
+import { fromHex, isHex, sameBytes, textOf } from "./bytes.mjs";
 import { JsonError, parsedJson } from "./json.mjs";
 import { Malformed, noteOf, signedUnder } from "./note.mjs";
+import { consistencyProof } from "./proofs.mjs";
 import { isWhole, members, oneOf, rule } from "./schema.mjs";
 import { rootAt, subtreesOf } from "./tree.mjs";
-import { sameBytes } from "./bytes.mjs";
 
 export const PIN_FORMAT = "cardchain-pin/1";
 const digits = (size) => rule(`${2 * size} lower-case hexadecimal digits`, (v) => isHex(v, size));
@@ -32,28 +32,42 @@ export function pinOf(bytes) {
 
 /**
  * The checkpoints of a log that are signed under a given vkey, as {file, note, isGiven}, the
- * findings about the others, and warnings.
- * `given` and `delivered` are lists of {name, bytes}.
+ * findings about the others, and warnings. `delivered` is a list of {name, bytes}.
+ * The newer checkpoint of a given proof is held against a log too, and pins nothing.
  */
-export async function checkpointsOf(given, delivered, vkeys, chain) {
-  const found = { checkpoints: [], findings: [], warnings: [], given: given.length, read: given.length };
-  for (const file of given) await take(file, true, vkeys, chain, found);
+export async function checkpointsOf({ checkpoints, proofs, vkeys, unreadable }, delivered, chain) {
+  const found = {
+    checkpoints: [], findings: unreadable.map(unreadableFinding), warnings: [],
+    read: checkpoints.length + proofs.length,
+  };
+  const given = (one) => take(one, noteOf, { isGiven: true, pins: true }, vkeys, chain, found);
+  for (const file of checkpoints) await given(file);
+  for (const file of proofs) {
+    const newer = (bytes) => consistencyProof(bytes).note;
+    await take(file, newer, { isGiven: true, check: "consistency" }, vkeys, chain, found);
+  }
   if (vkeys.length === 0) return found;
-  for (const file of delivered) await take(file, false, vkeys, chain, found);
+  for (const file of delivered) await take(file, noteOf, {}, vkeys, chain, found);
   return found;
 }
 
-async function take({ name, bytes }, isGiven, vkeys, chain, found) {
+/** A given file that cannot be read is told, and accuses nobody. */
+export function unreadableFinding(file) {
+  return { check: "unreadable", file, expected: "a file that can be read", found: "none" };
+}
+
+async function take({ name, bytes }, noteIn, { isGiven = false, pins = false, check }, vkeys, chain, found) {
   let note;
   try {
-    note = noteOf(bytes);
+    note = noteIn(bytes);
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
-    found.findings.push({ check: "checkpoint", file: name, expected: "a checkpoint", found: error.message });
+    const expected = "a file in its one form";
+    found.findings.push({ check: check ?? "checkpoint", file: name, expected, found: error.message });
     return;
   }
   const { signed, ...fault } = await signedUnder(note, vkeys, chain);
-  if (signed) found.checkpoints.push({ file: name, note, isGiven });
+  if (signed) found.checkpoints.push({ file: name, note, isGiven: pins });
   else if (!isGiven && fault.check === "checkpoint_key") {
     found.warnings.push(`checkpoint ${name} is left aside: no given vkey signed it`);
   } else found.findings.push({ ...fault, file: name });
@@ -68,12 +82,12 @@ export function frontierOf(bytes) {
 }
 
 /**
- * Holds a log against its checkpoints: {findings, covered, held, isRootLeft}.
- * `covered` is the number of records below the largest size whose root holds; `isRootLeft` says
- * that a root could not be compared.
+ * Holds a log against its checkpoints: {findings, covered, held, isCompared}.
+ * `covered` is the number of records below the largest size whose root holds; `isCompared` says
+ * that a root was compared.
  */
 export async function held(log, checkpoints, frontier) {
-  const result = { findings: [], covered: 0, held: [], isRootLeft: false };
+  const result = { findings: [], covered: 0, held: [], isCompared: false };
   const edge = log.first?.seq ?? 0;
   const levels = edge === 0 || frontier !== null
     ? await subtreesOf(soundDigests(log, edge), edge, frontier ?? []) : null;
@@ -89,9 +103,11 @@ async function hold(log, checkpoint, levels, result) {
   if (reached < note.size) {
     const expected = `at least ${note.size} records`;
     result.findings.push({ check: "checkpoint_size", file, expected, found: `${reached} records` });
-  } else if (levels === null || log.soundNext < note.size || note.size < (log.first?.seq ?? 0)) {
-    result.isRootLeft = true;
-  } else if (sameBytes(await rootAt(levels, note.size), note.root)) {
+    return;
+  }
+  if (levels === null || log.soundNext < note.size || note.size < (log.first?.seq ?? 0)) return;
+  result.isCompared = true;
+  if (sameBytes(await rootAt(levels, note.size), note.root)) {
     result.covered = Math.max(result.covered, note.size);
     result.held.push(checkpoint);
   } else {

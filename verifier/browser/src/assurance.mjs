@@ -11,8 +11,9 @@ export function judgeAssurance(logs, { pin, require }) {
   const isOneEnd = agree(logs);
   if (pin !== null) for (const log of logs) judgePin(log, pin, isOneEnd);
   for (const log of logs) {
-    log.assurance = assuranceOf(log);
     if (require.length > 0) judgeRequired(log, require);
+    if (log.verdict !== "VERIFIED") Object.assign(log, { pinnedTo: null, signedTo: null });
+    log.assurance = assuranceOf(log);
   }
   return pin === null ? null : movedPin(logs, pin, isOneEnd);
 }
@@ -60,11 +61,13 @@ function assuranceOf(log) {
 
 function judgeRequired(log, require) {
   if (log.verdict === "BROKEN") return;
-  const reached = { pinned: log.pinnedTo !== null, signed: log.signedTo !== null };
+  const isVerified = log.verdict === "VERIFIED";
+  const reached = {
+    pinned: isVerified && log.pinnedTo !== null, signed: isVerified && log.signedTo !== null,
+  };
   const missing = require.filter((word) => !reached[word]);
   if (missing.length === 0) setRow(log, "required", "PASS", "");
   else addFinding(log, "required", require.join(" and "), `not ${missing.join(" and ")}`);
-  log.assurance = assuranceOf(log);
 }
 
 function movedPin(logs, pin, isOneEnd) {

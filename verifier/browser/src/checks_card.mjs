@@ -19,7 +19,7 @@ export function judgedCard(log, record) {
 export function unjudged(log, record) {
   const { state } = log;
   const isOurs = state.issued(record.card) !== null || state.cards.get(record.card)?.isTouched;
-  return state.isEdgeOpen && state.epoch === 0 && !isOurs ? EDGE : undefined;
+  return state.isEdgeOpen && !isOurs ? EDGE : undefined;
 }
 
 /** A check of events of these kinds about an issued card that may be judged. */
@@ -65,8 +65,9 @@ export const CARD_CHECKS = {
     const isAsk = record.kind === "refused" && record.body.get("gate") === "issue";
     if (record.card === null || record.kind === "issued" || isAsk) return undefined;
     if (log.state.issued(record.card) !== null) return null;
-    if (log.state.epoch > 0 || log.state.cards.get(record.card)?.isTouched) return undefined;
+    if (log.state.cards.get(record.card)?.isTouched) return undefined;
     if (log.state.isEdgeOpen && !namesAnother(log, record)) return EDGE;
+    if (log.state.epoch > 0) return undefined;
     return { expected: "an issued record of this card before", found: "none" };
   },
   of: onCard(["resolved", "withdrawn", "dispatched", "settled", "refused"], (card, record) => {
@@ -130,7 +131,7 @@ function namesAnother(log, record) {
 function judgedStep(log, record) {
   if (record.kind !== "issued") return undefined;
   const step = log.state.steps.get(record.task);
-  if (log.state.epoch === 0 && (step?.isEdge ?? log.state.isEdgeOpen)) return EDGE;
+  if (step?.isEdge ?? log.state.isEdgeOpen) return EDGE;
   const isNamed = record.supersedes !== null ||
     (isReadable(record.envelope) && record.envelope.value.has("prior_attempt"));
   if (step === undefined) return log.state.epoch > 0 && isNamed ? undefined : null;

@@ -29,7 +29,7 @@ export const POLICY_CHECKS = {
     const bytes = record.kind === "opened" || record.kind === "configured"
       ? record.openings.get("profile") : undefined;
     if (bytes === undefined) return undefined;
-    const { fault } = log.profileFrom(record.bound.get("profile"), bytes);
+    const { fault } = log.governance.profileFrom(record.bound.get("profile"), bytes);
     return unless(fault, "a profile in canonical form", fault);
   },
   claim: onEvidence((envelope) => (envelope.has("approval_basis") ? claimFault(envelope) : undefined)),

@@ -32,7 +32,7 @@ function countFault(before, record) {
 
 /** EDGE where the refusal is about a card or step that may be older than the log. */
 function restsOnEdge(log) {
-  return log.state.isEdgeOpen && log.state.epoch === 0 ? EDGE : undefined;
+  return log.state.isEdgeOpen ? EDGE : undefined;
 }
 
 /** What the count of a refusal runs over: gate, reason and subject. */

@@ -12,6 +12,7 @@ import { includes } from "./tree.mjs";
 
 const FORMAT = "cardchain-excerpt/1";
 const MAX_EXCERPT = 67108864;
+const MAX_OPENINGS = 1073741824; // each counted for every record that binds it
 const BESIDE = ["clock_reset", "redacted"];
 
 /** Whether the bytes of a file begin like an excerpt; then they are no log. */
@@ -103,9 +104,12 @@ async function putIn(records, openings) {
   ascending(digests, "openings");
   const byDigest = new Map(digests.map((digest, at) => [digest, openings[at]]));
   const used = new Set();
+  let size = 0;
   for (const record of records) {
     for (const [name, digest] of record.bound ?? []) {
       if (!byDigest.has(digest)) continue;
+      size += byDigest.get(digest).length;
+      if (size > MAX_OPENINGS) throw new Malformed("openings that ask for too much work");
       record.openings.set(name, byDigest.get(digest));
       used.add(digest);
     }

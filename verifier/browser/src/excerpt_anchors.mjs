@@ -10,8 +10,9 @@ import { extendsTree } from "./tree.mjs";
  * {isSigned, findings, warnings, held, consistency}; `held` are the given checkpoints that are
  * known to be of the same log, `consistency` says how their row ended.
  */
-export async function excerptAnchors(file, excerpt, { checkpoints, proofs, vkeys }, chain) {
-  const given = await checkpointsOf(checkpoints, [], vkeys, chain);
+export async function excerptAnchors(file, excerpt, options, chain) {
+  const { proofs, vkeys } = options;
+  const given = await checkpointsOf({ ...options, proofs: [] }, [], chain);
   const found = {
     ...given, isExcerpt: true, isSigned: false, held: [], own: excerpt.proofs[0]?.note ?? null,
     consistency: "none",
@@ -29,7 +30,7 @@ async function judgeOwn(file, found, vkeys, chain) {
   const { signed, ...fault } = await signedUnder(found.own, vkeys, chain);
   if (signed) found.isSigned = true;
   else if (fault.check === "checkpoint_key") {
-    found.warnings.push(`the checkpoint in ${file} is left aside: no given vkey signed it`);
+    found.aside = `the checkpoint in ${file} is left aside: no given vkey signed it`;
   } else found.findings.push({ ...fault, file });
 }
 
@@ -75,5 +76,5 @@ function agree(checkpoint, found) {
 
 function fail(found, finding) {
   if (!found.findings.some((one) => one.file === finding.file)) found.findings.push(finding);
-  found.consistency = "fails";
+  if (finding.check === "consistency") found.consistency = "fails";
 }

@@ -1,76 +1,98 @@
-/* What is to be verified: files sorted into logs, ledger folders, keys and profiles. */
+/* What is to be verified: files sorted into logs, keys and what the auditor kept. */
 
+import { PIN_FORMAT } from "./anchors.mjs";
 import { textOf } from "./bytes.mjs";
 import { KEY_FORMAT } from "./keys.mjs";
 import { PROFILE_FORMAT } from "./profile.mjs";
 
 const MOST_OF_A_DOCUMENT = 1048576;
+const LOG_NAMES = /\.(?:cbor|cbor\.gz|excerpt)$/;
+const KIND_OF_FORMAT = new Map([
+  [KEY_FORMAT, "keys"], [PROFILE_FORMAT, "profiles"], [PIN_FORMAT, "pins"],
+]);
+
+/** An empty choice: logs as {path, file} or {path, entries}, everything else as {name, file}. */
+export function nothing() {
+  return { inputs: [], keys: [], vkeys: [], checkpoints: [], profiles: [], pins: [], unused: [] };
+}
 
 /**
  * Sorts files {path, file}, as they were dropped, by what they are.
- * Gives {inputs, keys, profiles, unused}; a folder with `segments/` is one input.
+ * A folder with `segments/` is one input, with everything in it.
  */
 export async function sorted(files) {
-  const found = { inputs: [], keys: [], profiles: [], unused: [] };
+  const found = nothing();
   const ledgers = new Map();
   for (const { path, file } of files) {
-    const ledger = ledgerOf(path);
-    if (ledger !== null) addTo(ledgers, ledger.path, { name: ledger.name, file });
-    else if (path.endsWith(".json")) await sortDocument({ name: path, file }, found);
-    else if (/\.cbor(\.gz)?$/.test(path) || !path.includes("/")) found.inputs.push({ path, file });
-    else if (!isHousekeeping(path)) found.unused.push(path);
+    const at = path.lastIndexOf("/segments/");
+    if (at !== -1) ledgers.set(path.slice(0, at), []);
+    else if (LOG_NAMES.test(path)) found.inputs.push({ path, file });
+  }
+  for (const one of files) {
+    const ledger = [...ledgers.keys()].find((folder) => one.path.startsWith(`${folder}/`));
+    if (ledger !== undefined) {
+      ledgers.get(ledger).push({ name: one.path.slice(ledger.length + 1), file: one.file });
+    } else if (!LOG_NAMES.test(one.path)) await sortDocument({ name: one.path, file: one.file }, found);
   }
   for (const [path, entries] of ledgers) found.inputs.push({ path, entries });
   return found;
 }
 
-/** The ledger folder that a path lies in, by its `segments/`, and its name in there; or null. */
-function ledgerOf(path) {
-  const at = path.lastIndexOf("/segments/");
-  if (at === -1) return null;
-  return { path: path.slice(0, at), name: path.slice(at + 1) };
-}
-
-function addTo(ledgers, path, entry) {
-  if (!ledgers.has(path)) ledgers.set(path, []);
-  ledgers.get(path).push(entry);
-}
-
-function isHousekeeping(path) {
-  return path.endsWith("/lock");
-}
-
+/** Sorts a file that is no log by its name by what stands in it; the strict readers judge it later. */
 async function sortDocument(document, found) {
-  const format = await formatOf(document.file);
-  if (format === KEY_FORMAT) found.keys.push(document);
-  else if (format === PROFILE_FORMAT) found.profiles.push(document);
-  else found.unused.push(document.name);
+  const text = document.file.size > MOST_OF_A_DOCUMENT ? null
+    : textOf(new Uint8Array(await document.file.arrayBuffer()));
+  const kind = text === null ? null : kindOf(text);
+  if (kind !== null) found[kind].push(document);
+  else if (document.name.includes("/")) found.unused.push(document);
+  else found.inputs.push({ path: document.name, file: document.file });
 }
 
-/** What a JSON document says its format is; the strict reader judges it later. */
-async function formatOf(file) {
-  if (file.size > MOST_OF_A_DOCUMENT) return null;
+function kindOf(text) {
+  if (/^\s*\{/.test(text)) return KIND_OF_FORMAT.get(formatOf(text)) ?? "unused";
+  if (text.startsWith("old ") || /^cardchain\/[0-9a-f]{32}\n/.test(text)) return "checkpoints";
+  return /^[^\s+]+\+[0-9a-f]{8}\+\S+$/m.test(text) ? "vkeys" : null;
+}
+
+function formatOf(text) {
   try {
-    const text = textOf(new Uint8Array(await file.arrayBuffer()));
-    return JSON.parse(text ?? "null")?.format ?? null;
+    return JSON.parse(text)?.format;
   } catch {
-    return null;
+    return undefined;
   }
 }
 
-/** The files of a drop, folders walked through: [{path, file}]. */
+/**
+ * The files of a drop, folders walked through: [{path, file}].
+ * On a page from disk Chromium opens a dropped folder by its handle alone, other browsers know
+ * entries alone. What a drop holds can be asked for only before the first wait.
+ */
 export async function dropped(transfer) {
-  const items = [...transfer.items].filter((item) => item.kind === "file");
-  const entries = items.map((item) => item.webkitGetAsEntry?.() ?? item.getAsFile());
+  const items = [...transfer.items].filter((item) => item.kind === "file").map((item) => ({
+    file: item.getAsFile(),
+    entry: item.webkitGetAsEntry?.() ?? null,
+    handle: item.getAsFileSystemHandle?.().catch(() => null) ?? null,
+  }));
   const files = [];
-  for (const entry of entries) {
-    if (entry instanceof File) files.push({ path: entry.name, file: entry });
-    else if (entry !== null) await walk(entry, "", files);
+  for (const { file, entry, handle } of items) {
+    if (!entry?.isDirectory) {
+      if (file !== null) files.push({ path: file.name, file });
+      continue;
+    }
+    const folder = await handle;
+    if (folder === null) await walkEntry(entry, "", files);
+    else await walkHandle(folder, "", files);
   }
   return files;
 }
 
-async function walk(entry, folder, files) {
+async function walkHandle(handle, folder, files) {
+  const path = `${folder}${handle.name}`;
+  if (handle.kind === "file") files.push({ path, file: await handle.getFile() });
+  else for await (const one of handle.values()) await walkHandle(one, `${path}/`, files);
+}
+
+async function walkEntry(entry, folder, files) {
   const path = `${folder}${entry.name}`;
   if (entry.isFile) {
     files.push({ path, file: await new Promise((give, fail) => entry.file(give, fail)) });
@@ -80,11 +102,13 @@ async function walk(entry, folder, files) {
   for (;;) {
     const some = await new Promise((give, fail) => reader.readEntries(give, fail));
     if (some.length === 0) return;
-    for (const one of some) await walk(one, `${path}/`, files);
+    for (const one of some) await walkEntry(one, `${path}/`, files);
   }
 }
 
-/** The files of an input element: [{path, file}], with folders where one was chosen. */
+/** The files of an input element, which can then take the same ones again: [{path, file}]. */
 export function chosen(input) {
-  return [...input.files].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
+  const files = [...input.files].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
+  input.value = "";
+  return files;
 }

@@ -5,10 +5,10 @@ import { CARD_CHECKS, isReadable } from "./checks_card.mjs";
 import { POLICY_CHECKS, evidenceCard } from "./checks_policy.mjs";
 import { BELONGS, RECORD_CHECKS } from "./checks_record.mjs";
 import { REFUSAL_CHECKS, countKey, isAsserted } from "./checks_refusal.mjs";
+import { Governance } from "./governance.mjs";
 import { Histories } from "./history.mjs";
 import { PLACE_CHECKS, hasUnnamed, missingOpenings, remember, withheldOf } from "./openings.mjs";
-import { Sequence } from "./place.mjs";
-import { combined, profileOf } from "./profile.mjs";
+import { Sequence, holeBefore } from "./place.mjs";
 import { EDGE, State, UNKNOWN } from "./state.mjs";
 import { CHECKS, ORDER, UNSOUND_GROUPS } from "./table.mjs";
 import { Tally } from "./tally.mjs";
@@ -39,7 +39,8 @@ export class Log {
   constructor({
     chain, ring, pins, profiles, floor, since, sizes = [], scope = null, allowsWithheld = false,
   }) {
-    Object.assign(this, { chain, ring, pins, floor, since, scope, allowsWithheld, files: profiles });
+    Object.assign(this, { chain, ring, pins, floor, since, scope, allowsWithheld });
+    this.governance = new Governance(profiles);
     this.thresholds = [0, ...sizes];
     this.soundNext = null; // the seq after the sound records from the first one on
     this.withheld = [];
@@ -52,7 +53,6 @@ export class Log {
     this.kids = new Set();
     this.missingKids = new Map(); // kid to {size of a checkpoint: first record beyond it}
     this.absentKids = new Set();
-    this.rulesKept = new Map();
     this.missingProfiles = new Set();
     this.wrongEnvelopes = new Set();
     this.records = new Map(); // seq to {digest, bound}
@@ -364,7 +364,7 @@ export class Log {
   rulesOf(card) {
     const basis = card.envelope?.fault === null && !card.envelope.isOtherFormat
       ? card.envelope.value.get("approval_basis") : undefined;
-    return this.rules(card.chainProfile, basis?.get("profile") ?? null);
+    return this.governance.rules(card.chainProfile, basis?.get("profile") ?? null);
   }
 
   /** The rules of what a refused issue would have issued, or of the card of another refusal. */
@@ -374,56 +374,11 @@ export class Log {
       !record.envelope.isOtherFormat;
     if (record.body.get("gate") === "issue") {
       const basis = isReadable ? record.envelope.value.get("approval_basis") : undefined;
-      return this.rules(this.state.chainProfile, basis?.get("profile") ?? null);
+      return this.governance.rules(this.state.chainProfile, basis?.get("profile") ?? null);
     }
     const card = this.state.issued(record.card);
     return card === null ? null : this.rulesOf(card);
   }
-
-  /** The rules of both profiles together; most cards have the same two. */
-  rules(chainProfile, cardProfile) {
-    const name = `${String(chainProfile)} ${cardProfile}`;
-    let rules = this.rulesKept.get(name);
-    if (rules === undefined) {
-      rules = this.rulesMade(chainProfile, cardProfile);
-      this.rulesKept.set(name, rules);
-    }
-    return rules;
-  }
-
-  rulesMade(chainProfile, cardProfile) {
-    const wanted = [chainProfile, cardProfile].filter((one) => one !== null && one !== UNKNOWN);
-    const found = [...new Set(wanted)].map((digest) => [digest, this.profile(digest)]);
-    const known = found.filter(([, one]) => one?.rules).map(([, one]) => one.rules);
-    const missing = found.filter(([, one]) => one === null).map(([digest]) => digest);
-    return {
-      ...combined(known), missing, any: wanted.length > 0,
-      mustReview: known.some((rules) => !rules.mayDrift),
-      isKnown: chainProfile !== UNKNOWN && known.length === found.length,
-    };
-  }
-
-  profile(digest) {
-    const { profiles } = this.state;
-    if (!profiles.has(digest) && this.files.has(digest)) {
-      profiles.set(digest, profileOf(this.files.get(digest)));
-    }
-    return profiles.get(digest) ?? null;
-  }
-
-  profileFrom(digest, bytes) {
-    this.state.profiles.set(digest, profileOf(bytes));
-    this.rulesKept.clear();
-    return this.state.profiles.get(digest);
-  }
-}
-
-/** In a range every record between its ends is there (spec §14.3). */
-function holeBefore(record, lastSeq, { from }) {
-  if (from === undefined || record.seq === null || lastSeq === null) return null;
-  const expected = Math.max(lastSeq + 1, from);
-  if (record.seq <= expected) return null;
-  return { expected: `seq ${expected}`, found: `seq ${record.seq}` };
 }
 
 function isInForce(profile) {

@@ -20,6 +20,7 @@ const KEY_FILE = members({
 
 /** The key of a key file: {chain, kid, mac, pin}, or {fault} in words. */
 async function keyOf(bytes) {
+  if (bytes === null) return { fault: "it cannot be read" };
   let document;
   try {
     document = parsedJson(bytes);

@@ -54,7 +54,8 @@ export function whyNotChecked(check, log, facts) {
   if (name === "segment_name") return facts.isDirectory ? "" : "not a directory";
   if (log.scope !== null) {
     const leftOut = log.scope.card ? LEFT_OUT_OF_RECEIPTS : LEFT_OUT;
-    if (leftOut.includes(name)) return "it rests on records that an excerpt leaves out";
+    const isUnknown = name === "expected_head" && facts.expectHead !== null && !facts.hasHead;
+    if (leftOut.includes(name) || isUnknown) return "it rests on records that an excerpt leaves out";
   }
   return whyNotInLog(check, log, facts);
 }
@@ -88,11 +89,8 @@ function whyNoCheckpoint(name, { records }, anchors) {
   if (name === "consistency") return "no consistency proof";
   const isAny = anchors.read > 0 || anchors.checkpoints.length > 0 || anchors.findings.length > 0;
   if (!isAny) return "no checkpoint";
-  const isLeft = anchors.isRootLeft || (anchors.checkpoints.length === 0);
-  if (name === "checkpoint_root" && isLeft) {
-    return "an unsound record, or the left edge, leaves no root to compare";
-  }
-  return "";
+  if (name !== "checkpoint_root" || anchors.isCompared) return "";
+  return "no root was compared: an unsound record, the left edge, or no signed checkpoint";
 }
 
 function whyNoCheckpointOfExcerpt(name, records, { consistency }) {

@@ -2,9 +2,9 @@
 
 import { byId, button, element, fill } from "./dom.mjs";
 import { escaped } from "./escape.mjs";
-import { chosen, dropped, sorted } from "./inputs.mjs";
+import { chosen, dropped, nothing, sorted } from "./inputs.mjs";
 import { CardList } from "./page_cards.mjs";
-import { logView, verdictView } from "./page_report.mjs";
+import { logView, pinView, verdictView } from "./page_report.mjs";
 
 /** Sends questions to a worker made of the engine in this page, one answer for each. */
 class Engine {
@@ -62,7 +62,7 @@ function trusted(url) {
 }
 
 const policies = {};
-const chosenFiles = { inputs: [], keys: [], profiles: [], unused: [] };
+let choice = nothing();
 const engine = new Engine();
 const cards = new CardList((question) => engine.ask(question));
 
@@ -88,7 +88,7 @@ async function verify(request) {
 }
 
 async function show(report) {
-  fill(byId("report"), verdictView(report),
+  fill(byId("report"), verdictView(report), pinView(report),
     report.logs.map((log, index) => logView(log, index, report.logs.length)));
   await cards.begin(report.cards);
   byId("verdict").focus();
@@ -107,46 +107,65 @@ function working(isBusy) {
 /** Takes files in, sorted by what they are. */
 async function take(files) {
   const found = await sorted(files);
-  for (const kind of Object.keys(chosenFiles)) chosenFiles[kind].push(...found[kind]);
+  for (const kind of Object.keys(choice)) choice[kind].push(...found[kind]);
   showChosen();
   return found;
 }
 
+const KINDS = [
+  ["inputs", "to verify"], ["keys", "key"], ["vkeys", "public key"], ["checkpoints", "checkpoint or proof"],
+  ["profiles", "profile"], ["pins", "pin"], ["unused", "not used: no log, key or anything else known"],
+];
+
 function showChosen() {
-  const line = (kind, label, name, index) => element("li", {}, `${label}: ${escaped(name)} `,
-    button("Remove", () => {
-      chosenFiles[kind].splice(index, 1);
-      showChosen();
-      byId("verify").focus();
-    }, { "aria-label": `remove ${escaped(name)}` }));
-  const lines = (kind, label, nameOf) =>
-    chosenFiles[kind].map((one, index) => line(kind, label, nameOf(one), index));
-  fill(byId("chosen"),
-    lines("inputs", "log", (one) => one.path), lines("keys", "key", (one) => one.name),
-    lines("profiles", "profile", (one) => one.name),
-    lines("unused", "not used, neither log nor key nor profile", (one) => one));
-  byId("verify").disabled = chosenFiles.inputs.length === 0;
+  fill(byId("chosen"), KINDS.flatMap(([kind, label]) =>
+    choice[kind].map((one, index) => chosenLine(kind, label, one.path ?? one.name, index))));
+  byId("verify").disabled = choice.inputs.length === 0;
 }
 
-/** The request that the form states, or null where a field is wrong and says so. */
-function requestOf() {
-  const head = byId("head").value.trim().toLowerCase();
-  const count = byId("count").value.trim();
-  const wrong = [
-    [byId("head"), head !== "" && !/^[0-9a-f]{64}$/.test(head), "64 hexadecimal digits"],
-    [byId("count"), count !== "" && !/^[1-9][0-9]{0,15}$/.test(count), "a whole number from 1 on"],
-  ];
-  for (const [field, isWrong, expected] of wrong) {
+function chosenLine(kind, label, name, index) {
+  const remove = button("Remove", () => {
+    choice[kind].splice(index, 1);
+    showChosen();
+    byId(choice.inputs.length === 0 ? "logs" : "verify").focus();
+  }, { "aria-label": `remove ${escaped(name)}` });
+  return element("li", {}, `${label}: ${escaped(name)} `, remove);
+}
+
+const FIELDS = [
+  ["head", /^[0-9a-fA-F]{64}$/, "64 hexadecimal digits"],
+  ["count", /^[1-9][0-9]{0,14}$/, "a whole number from 1 on"],
+  ["since", /^(?:0|[1-9][0-9]{0,14}):[0-9a-fA-F]{64}$/, "a seq, a colon and 64 hexadecimal digits"],
+];
+
+/** The texts of the fields, or null where one is wrong and says so. */
+function fieldTexts() {
+  const texts = {};
+  for (const [id, form, expected] of FIELDS) {
+    const field = byId(id);
+    texts[id] = field.value.trim().toLowerCase();
+    const isWrong = texts[id] !== "" && !form.test(texts[id]);
     field.setCustomValidity(isWrong ? `Expected ${expected}, or nothing.` : "");
-    if (isWrong) {
-      field.reportValidity();
-      return null;
-    }
+    if (!isWrong) continue;
+    field.closest("details").open = true;
+    field.reportValidity();
+    return null;
   }
-  const { inputs, keys, profiles } = chosenFiles;
+  return texts;
+}
+
+/** The request that the page states, or null where a field is wrong. */
+function requestOf() {
+  const texts = fieldTexts();
+  if (texts === null) return null;
+  const [seq, digest] = texts.since.split(":");
   return {
-    inputs, keys, profiles, expectHead: head || null, expectCount: count === "" ? null : Number(count),
-    floor: byId("floor").value,
+    inputs: choice.inputs, keys: choice.keys, vkeys: choice.vkeys, checkpoints: choice.checkpoints,
+    profiles: choice.profiles, pin: choice.pins.at(-1) ?? null,
+    expectHead: texts.head || null, expectCount: texts.count === "" ? null : Number(texts.count),
+    since: texts.since === "" ? null : { seq: Number(seq), digest }, floor: byId("floor").value,
+    require: ["pinned", "signed"].filter((word) => byId(`require-${word}`).checked),
+    allowWithheld: byId("withheld").checked,
   };
 }
 
@@ -155,31 +174,32 @@ async function run() {
   return request === null || request.inputs.length === 0 ? null : verify(request);
 }
 
-/** The files of an input element, which can then take the same ones again. */
-function emptied(input) {
-  const files = chosen(input);
-  input.value = "";
-  return files;
-}
-
 function listen() {
   for (const id of ["logs", "folder"]) {
-    byId(id).addEventListener("change", (event) => take(emptied(event.target)));
+    byId(id).addEventListener("change", (event) => take(chosen(event.target)));
   }
-  for (const kind of ["keys", "profiles"]) {
-    byId(kind).addEventListener("change", (event) => {
-      const files = emptied(event.target);
-      chosenFiles[kind].push(...files.map(({ path, file }) => ({ name: path, file })));
+  const kinds = { keys: "keys", vkeys: "vkeys", checkpoints: "checkpoints", profiles: "profiles", pin: "pins" };
+  for (const [id, kind] of Object.entries(kinds)) {
+    byId(id).addEventListener("change", (event) => {
+      choice[kind].push(...chosen(event.target).map(({ path, file }) => ({ name: path, file })));
       showChosen();
     });
   }
   byId("verify").addEventListener("click", run);
   byId("cancel").addEventListener("click", () => engine.stop("it was cancelled"));
+  addEventListener("beforeprint", () => {
+    for (const details of document.querySelectorAll("#report details")) details.open = true;
+  });
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", async (event) => {
     event.preventDefault();
-    const found = await take(await dropped(event.dataTransfer));
-    if (found.inputs.length > 0) await run();
+    try {
+      const found = await take(await dropped(event.dataTransfer));
+      if (found.inputs.length > 0) await run();
+    } catch (error) {
+      byId("status").textContent = `What was dropped cannot be read (${error.name}): ` +
+        "choose it with the buttons instead.";
+    }
   });
 }
 
@@ -190,4 +210,11 @@ if (globalThis.crypto?.subtle === undefined) {
     "This browser offers no WebCrypto here. Open the file from disk, or over https.";
   byId("verify").disabled = true;
 }
-globalThis.cardchain = Object.freeze({ take, run, verify });
+/** For programs that drive the page: what the drop handler calls. */
+globalThis.cardchain = Object.freeze({
+  take, run, verify,
+  clear: () => {
+    choice = nothing();
+    showChosen();
+  },
+});

@@ -38,7 +38,7 @@ export class CardList {
       this.showList(await this.ask({ ask: "list", filter: this.filter, from: to }));
     });
     fill(byId("list"),
-      rows.length === 0 ? null : table("Cards", ["Card hash", "State", "What", "Findings"], rows.map((row) => [
+      rows.length === 0 ? null : table("Cards found", ["Card hash", "State", "What", "Findings"], rows.map((row) => [
         button(row.hash.slice(0, 16), () => this.open(row.index), {
           class: "link", "aria-label": `show card ${row.hash.slice(0, 16)}`,
         }),

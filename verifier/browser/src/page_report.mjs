@@ -7,7 +7,7 @@ import { wordsOf } from "./words.mjs";
 const VERDICTS = {
   VERIFIED: {
     sign: "\u2713", kind: "good",
-    says: "Every record is authenticated by its tag, and no check fails.",
+    says: "Every record is authenticated, and no check fails.",
   },
   "CANNOT VERIFY": {
     sign: "?", kind: "open",
@@ -15,6 +15,7 @@ const VERDICTS = {
   },
   BROKEN: { sign: "\u2717", kind: "bad", says: "A check fails. Do not rely on this log." },
 };
+const MOST_WITHHELD = 100;
 const OUTCOMES = { PASS: ["\u2713", "good"], FAIL: ["\u2717", "bad"], "NOT CHECKED": ["\u2013", "open"] };
 
 /** The verdict over all logs, as a heading that can be focused, and what it means. */
@@ -27,14 +28,52 @@ export function verdictView({ verdict, logs }) {
     element("p", {}, says + several));
 }
 
+/** The pin file to keep from now on (spec §16.2), where the auditor uses one. */
+export function pinView({ pinAfter }) {
+  if (pinAfter === null) return null;
+  return element("section", {},
+    element("h3", {}, "Pin file to keep from now on"),
+    element("p", {}, "This page writes no file. Put this in place of your pin file:"),
+    element("pre", { tabindex: "0", "aria-label": "pin file" }, JSON.stringify(pinAfter, null, 2)));
+}
+
 /** Everything about one log. */
 export function logView(log, index, count) {
   const heading = count > 1 ? `Log ${index + 1} of ${count}: ${escaped(log.path)}` : escaped(log.path);
   return element("section", { class: "log", "aria-labelledby": `log-${index}` },
     element("h2", { id: `log-${index}` }, heading),
     count > 1 ? element("p", {}, "Verdict of this log: ", element("strong", {}, log.verdict)) : null,
-    findingsView(log), warningsView(log), countsView(log), notProvenView(log),
-    inputsView(log), checksView(log));
+    log.scope === "" ? null : element("p", {}, `This is a ${log.scope}.`),
+    assuranceView(log), findingsView(log), warningsView(log), countsView(log), checksView(log),
+    notProvenView(log), withheldView(log), inputsView(log));
+}
+
+const ASSURANCE = {
+  "integrity only": "Nothing that was kept outside vouches for the log: its end may be missing, " +
+    "and who holds the secrets could have made it again.",
+  pinned: "It holds what you kept from before",
+  signed: "A checkpoint of a signer whose key you gave holds",
+};
+
+function assuranceView({ assurance, pinnedTo, signedTo }) {
+  if (assurance.length === 0) return null;
+  const reach = { pinned: pinnedTo, signed: signedTo };
+  const line = (word) =>
+    [element("strong", {}, word), `: ${ASSURANCE[word]}${word in reach ? `, up to seq ${reach[word]}.` : ""}`];
+  return element("section", {},
+    element("h3", {}, "What the verdict rests on"),
+    element("ul", {}, assurance.map((word) => element("li", {}, line(word)))));
+}
+
+function withheldView({ withheld }) {
+  if (withheld.length === 0) return null;
+  const shown = withheld.slice(0, MOST_WITHHELD);
+  return element("section", {},
+    element("h3", {}, "Withheld openings"),
+    element("ul", {}, shown.map(({ seq, openings }) =>
+      element("li", {}, `seq ${seq}: ${openings.join(", ")}`))),
+    withheld.length > shown.length
+      ? element("p", {}, `${withheld.length - shown.length} more records have some.`) : null);
 }
 
 function findingsView({ findings, findingsTotal }) {

@@ -83,3 +83,11 @@ export class Sequence {
     return true;
   }
 }
+
+/** In a range every record between its ends is there (spec §14.3). */
+export function holeBefore(record, lastSeq, { from }) {
+  if (from === undefined || record.seq === null || lastSeq === null) return null;
+  const expected = Math.max(lastSeq + 1, from);
+  if (record.seq <= expected) return null;
+  return { expected: `seq ${expected}`, found: `seq ${record.seq}` };
+}

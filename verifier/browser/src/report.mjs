@@ -25,6 +25,7 @@ export function logReport(input, source, log, options, before, anchors) {
   const others = before.filter((other) => other.chain !== null && other.chain === log.chain);
   const facts = {
     ...options, anchors, isDirectory: input.entries !== undefined, hasOther: others.length > 0,
+    hasHead: options.expectHead !== null && headAt(log, options.expectHead) !== null,
     isUnreadable: source.faults.some((fault) => fault.check === "unreadable"),
   };
   const findings = [
@@ -37,7 +38,8 @@ export function logReport(input, source, log, options, before, anchors) {
   const { tally } = log;
   return {
     path: input.path, findings, rows: CHECKS.map((check) => rowOf(check, findings, log, facts)),
-    verdict: worst(["VERIFIED", ...findings.map(verdictOf)]), chain: log.chain,
+    verdict: worst(["VERIFIED", ...findings.map(verdictOf)]),
+    chain: tally.records === 0 ? null : log.chain,
     inputs: source.inputs, isExcerpt: anchors.isExcerpt === true, scope: scopeOf(log, anchors),
     warnings: [...options.warnings, ...anchors.warnings, ...warningsOf(source, log, options)],
     notChecked: notProven(log), kids: [...log.kids], firstSeq: tally.firstSeq,
@@ -62,7 +64,8 @@ export function setRow(report, check, outcome, detail) {
 /** Up to which seq a given head or checkpoint pins a log, or null (spec §16.1). */
 function pinnedTo(log, { anchors, expectHead }) {
   const given = (anchors.held ?? []).filter((checkpoint) => checkpoint.isGiven);
-  const seqs = given.map(({ note }) => note.size - 1);
+  const most = anchors.isExcerpt ? (anchors.own?.size ?? 0) : Infinity;
+  const seqs = given.map(({ note }) => Math.min(note.size, most) - 1);
   const head = expectHead === null ? null : headAt(log, expectHead);
   if (head !== null) seqs.push(head);
   return seqs.length === 0 ? null : Math.max(...seqs);

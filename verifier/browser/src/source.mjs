@@ -95,13 +95,13 @@ export async function unpacked(stored) {
 }
 
 async function unpackedMember(stored, from) {
-  const whole = await fed(stored, from, PIECE, from);
+  const whole = await fed(stored, from, stored.length);
   if (whole.failedAt === null) return { bytes: whole.bytes, end: stored.length, damage: null };
   if (whole.failedAt === stored.length) return { bytes: whole.bytes, damage: "it ends early" };
-  const close = await fed(stored, from, PIECE, whole.failedAt);
+  const close = await fed(stored, from, whole.failedAt);
   const end = close.failedAt;
   if (end === from || end === stored.length) return { bytes: close.bytes, damage: "it is damaged" };
-  const member = await fed(stored.subarray(0, end), from, PIECE, end);
+  const member = await fed(stored.subarray(0, end), from, end);
   if (member.failedAt !== null) return { bytes: close.bytes, damage: "it is damaged" };
   return { bytes: member.bytes, end, damage: null };
 }
@@ -111,7 +111,7 @@ async function unpackedMember(stored, from) {
  * Gives the bytes and where the piece began that failed: the length where the end came too early,
  * null where nothing failed.
  */
-async function fed(stored, from, piece, fine) {
+async function fed(stored, from, fine) {
   const stream = new DecompressionStream("gzip");
   const writer = stream.writable.getWriter();
   const reader = stream.readable.getReader();
@@ -128,7 +128,7 @@ async function fed(stored, from, piece, fine) {
   let failedAt = null;
   try {
     while (at < stored.length) {
-      const size = fine > from && at >= fine ? 1 : piece;
+      const size = at >= fine ? 1 : PIECE;
       await writer.write(stored.subarray(at, Math.min(at + size, stored.length)));
       at += size;
     }

@@ -18,7 +18,6 @@ export class State {
     this.epoch = 0;
     this.isEdgeOpen = false; // records before the first one may say what this log does not
     this.chainProfile = null;
-    this.profiles = new Map();
   }
 
   /** After an unsound record: what it held may have changed everything before it. */

@@ -41,10 +41,12 @@ async function optionsOf(request) {
   const profiles = await profilesOf(request.profiles ?? [], warnings);
   const { vkeys, warnings: unused } = await vkeysOf(await opened(request.vkeys ?? []));
   const notes = await opened([...(request.checkpoints ?? []), ...(request.proofs ?? [])]);
+  const readable = notes.filter(({ bytes }) => bytes !== null);
   return {
     keys, profiles, vkeys, floor: CLASSES.indexOf(request.floor ?? "none"),
-    checkpoints: notes.filter(({ bytes }) => !isConsistencyProof(bytes)),
-    proofs: notes.filter(({ bytes }) => isConsistencyProof(bytes)),
+    checkpoints: readable.filter(({ bytes }) => !isConsistencyProof(bytes)),
+    proofs: readable.filter(({ bytes }) => isConsistencyProof(bytes)),
+    unreadable: notes.filter(({ bytes }) => bytes === null).map(({ name }) => name),
     warnings: [...warnings, ...unused], since: request.since ?? null,
     expectHead: request.expectHead ?? null, expectCount: request.expectCount ?? null,
     pin: await pinFrom(request.pin ?? null), require: request.require ?? [],
@@ -59,17 +61,24 @@ async function pinFrom(pin) {
   return pinOf(new Uint8Array(await pin.file.arrayBuffer()));
 }
 
+/** The bytes of files; null where one cannot be read. */
 async function opened(files) {
-  return Promise.all(
-    files.map(async ({ name, file }) => ({ name, bytes: new Uint8Array(await file.arrayBuffer()) })),
-  );
+  return Promise.all(files.map(async ({ name, file }) => ({ name, bytes: await bytesOf(file) })));
+}
+
+async function bytesOf(file) {
+  try {
+    return new Uint8Array(await file.arrayBuffer());
+  } catch {
+    return null;
+  }
 }
 
 /** Profile files by their digest; a malformed one is a warning and is not used. */
 async function profilesOf(files, warnings) {
   const found = new Map();
   for (const { name, bytes } of await opened(files)) {
-    const { fault } = profileOf(bytes);
+    const { fault } = bytes === null ? { fault: "it cannot be read" } : profileOf(bytes);
     if (fault === undefined) found.set(await sha256(bytes), bytes);
     else warnings.push(`profile file ${name} is not used: ${fault}`);
   }
@@ -95,7 +104,7 @@ function logOf(chain, options, more) {
 async function verifiedLog(input, source, options, before, progress) {
   const chain = chainOf(source.files);
   const anchors = chain === null
-    ? noAnchors() : await checkpointsOf(options.checkpoints, source.notes, options.vkeys, chain);
+    ? noAnchors() : await checkpointsOf(options, source.notes, chain);
   const log = logOf(chain, options, { sizes: anchors.checkpoints.map(({ note }) => note.size) });
   const digester = new Digester(log.ring);
   for (const [index, file] of source.files.entries()) {
@@ -139,6 +148,7 @@ async function verifiedExcerpt(input, source, options, before) {
   await cover(excerpt, anchors.isSigned);
   for (const record of excerpt.records) log.take(record, file);
   log.finish(0);
+  if (anchors.aside !== undefined && log.findings.length === 0) anchors.warnings.push(anchors.aside);
   return logReport(input, source, log, options, before, { ...anchors, excerpt });
 }
 

@@ -11,7 +11,8 @@ export async function vkeysOf(files) {
   const vkeys = [];
   const warnings = [];
   for (const { name, bytes } of files) {
-    for (const line of (textOf(bytes) ?? "not UTF-8").split("\n")) {
+    const text = bytes === null ? null : textOf(bytes);
+    for (const line of (text ?? "it cannot be read").split("\n")) {
       if (line === "" || line.startsWith("#")) continue;
       const vkey = await vkeyOf(line);
       if (vkey.fault === undefined) vkeys.push(vkey);

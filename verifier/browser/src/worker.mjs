@@ -8,9 +8,9 @@ let cards = new Cards([]);
 
 const ANSWERS = {
   verify: async ({ request }, say) => {
-    const { verdict, logs } = await verify(request, (records) => say({ progress: records }));
+    const { verdict, logs, pinAfter } = await verify(request, (records) => say({ progress: records }));
     cards = new Cards(logs);
-    return { verdict, logs: logs.map(sendable), cards: cards.rows.length };
+    return { verdict, pinAfter, logs: logs.map(sendable), cards: cards.rows.length };
   },
   list: async ({ filter, from }) => cards.list(filter, from),
   show: async ({ index }) => cards.show(index),

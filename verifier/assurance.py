@@ -39,8 +39,8 @@ def with_pin(
     logs: Sequence[LogReport], sights: Sequence[Sight], pin: Head | None
 ) -> list[LogReport]:
     """Hold each log against the pinned head; None is a first look (spec §16.2)."""
-    apart = _disagree(logs)
-    return [_with_pin(log, sight, pin, apart) for log, sight in zip(logs, sights, strict=True)]
+    chains = {log.chain for log in _whole(logs)}
+    return [_with_pin(log, sight, pin, chains) for log, sight in zip(logs, sights, strict=True)]
 
 
 def _disagree(logs: Sequence[LogReport]) -> bool:
@@ -48,12 +48,19 @@ def _disagree(logs: Sequence[LogReport]) -> bool:
     return len({(log.chain, log.last_seq, log.head) for log in _whole(logs)}) > 1
 
 
+def may_be_of(chains: Collection[str | None], chain: str) -> bool:
+    """Say whether an input is of a chain, or may be: None is a chain that nobody could read."""
+    return chain in chains or None in chains
+
+
 def _whole(logs: Sequence[LogReport]) -> list[LogReport]:
     return [log for log in logs if log.format == VERSION]
 
 
-def _with_pin(log: LogReport, sight: Sight, pin: Head | None, apart: bool) -> LogReport:
-    why = _why_not_pinned(log, sight, pin, apart)
+def _with_pin(
+    log: LogReport, sight: Sight, pin: Head | None, chains: Collection[str | None]
+) -> LogReport:
+    why = _why_not_pinned(log, sight, pin, chains)
     if pin is None or why:
         if pin is None and log.format == VERSION:
             sentence = "a head that was seen before: this first look was not pinned"
@@ -68,15 +75,17 @@ def _with_pin(log: LogReport, sight: Sight, pin: Head | None, apart: bool) -> Lo
     return with_row(log, "pinned_head", Outcome.PASS, "")
 
 
-def _why_not_pinned(log: LogReport, sight: Sight, pin: Head | None, apart: bool) -> str:
+def _why_not_pinned(
+    log: LogReport, sight: Sight, pin: Head | None, chains: Collection[str | None]
+) -> str:
     if pin is None:
         return "no head was pinned before: this is the first look"
     if log.format != VERSION:
         return "an excerpt does not show which record is the last"
-    if apart:
-        return "the inputs do not end with one record"
     if log.chain is None or log.first_seq is None:
         return "no record"
+    if log.chain != pin.chain.hex() and may_be_of(chains, pin.chain.hex()):
+        return "the pin is of another chain, which another input may be of"
     if log.chain == pin.chain.hex() and log.first_seq > pin.seq:
         return "the log begins after the pinned record"
     if sight.reached is None and sight.found is None:

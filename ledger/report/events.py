@@ -25,6 +25,21 @@ def detail(event: Event, issued_at: int | None, drift: Drift | None = None) -> s
             return _dispatched(body, drift)
         case "settled":
             return text(body["outcome"]) + _by(body)
+        case "opened":
+            return f"{value(body['name'])} by {value(body['software'])}"
+        case "redacted":
+            names = ", ".join(map(value, body["openings"]))
+            return f"{names} of seq {body['seq']}: {text(body['reason'])} by {value(body['by'])}"
+        case "clock_reset":
+            return f"{text(body['reason'])}, from {utc(body['was'])}{_by(body)}"
+        case "recovered":
+            return f"{body['length']} torn bytes after seq {body['after_seq']}"
+        case "rekeyed":
+            return f"key id {code(body['kid'].hex())}"
+        case "pruned":
+            return f"what lies below seq {body['before']}{_by(body)}"
+        case "configured":
+            return _by(body).lstrip()
     return ""
 
 

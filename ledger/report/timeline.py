@@ -18,16 +18,16 @@ _HEIGHT: Final = 60
 
 
 class Moment(NamedTuple):
-    """One event of one card."""
+    """One event; `card` is empty for an event of the chain itself."""
 
     event: Event
     card: str
     issued_at: int | None
 
 
-def moments(histories: Sequence[History]) -> list[Moment]:
-    """Give the events of all cards by seq."""
-    found = []
+def moments(histories: Sequence[History], of_chain: Sequence[Event]) -> list[Moment]:
+    """Give the events of all cards, and those of the chain itself, by seq."""
+    found = [Moment(event, "", None) for event in of_chain]
     for history in histories:
         issued = next((event.at for event in history.events if event.kind == "issued"), None)
         found += [Moment(event, history.card, issued) for event in history.events]
@@ -88,25 +88,29 @@ def _day(at: int) -> str:
 
 def rows(found: Sequence[Moment], sight: Sight) -> Iterator[str]:
     """Give one line for each event, in lists of a bounded length."""
-    for start in range(0, len(found), _CHUNK):
-        yield '<ol class="chunk">\n'
-        for moment in found[start : start + _CHUNK]:
-            event = moment.event
-            said = events.detail(event, moment.issued_at, sight.drifts.get(event.seq))
-            yield (
-                f"<li><span>{event.seq}</span> {instant(event.at)} <b>{kind(event)}</b> "
-                f'<a href="#card-{moment.card}">{code(moment.card[:12])}</a> {said}</li>\n'
-            )
-        yield "</ol>\n"
+    return _lists([_event(moment, sight) for moment in found])
 
 
 def index(histories: Sequence[History]) -> Iterator[str]:
     """Give one line for each card, in lists of a bounded length."""
-    for start in range(0, len(histories), _CHUNK):
-        yield '<ol class="chunk">\n'
-        for history in histories[start : start + _CHUNK]:
-            state = text(history.state or "state unknown")
-            found = ", with findings" if history.findings else ""
-            yield f'<li><a href="#card-{history.card}">{code(history.card[:12])}</a> '
-            yield f"{title(history)} <b>{state}</b>{found}</li>\n"
-        yield "</ol>\n"
+    return _lists([_card(history) for history in histories])
+
+
+def _event(moment: Moment, sight: Sight) -> str:
+    event = moment.event
+    named = f'<a href="#card-{moment.card}">{code(moment.card[:12])}</a> ' if moment.card else ""
+    said = events.detail(event, moment.issued_at, sight.drifts.get(event.seq))
+    return f"<span>{event.seq}</span> {instant(event.at)} <b>{kind(event)}</b> {named}{said}"
+
+
+def _card(history: History) -> str:
+    state = text(history.state or "state unknown")
+    found = ", with findings" if history.findings else ""
+    named = f'<a href="#card-{history.card}">{code(history.card[:12])}</a>'
+    return f"{named} {title(history)} <b>{state}</b>{found}"
+
+
+def _lists(items: Sequence[str]) -> Iterator[str]:
+    for start in range(0, len(items), _CHUNK):
+        inner = "".join(f"<li>{item}</li>\n" for item in items[start : start + _CHUNK])
+        yield f'<ol class="chunk">\n{inner}</ol>\n'

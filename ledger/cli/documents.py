@@ -9,6 +9,7 @@ import click
 from ledger.cli.output import emit
 from ledger.cli.parameters import DOCUMENT, json_option, read_document
 from ledger.envelope import parse, project
+from ledger.errors import EnvelopeMalformed, ProposalInvalid
 from ledger.proposal import Proposal
 from ledger.render import render_card_text
 
@@ -33,6 +34,9 @@ def hash(proposal: BinaryIO, issued_at: int, json_: bool) -> None:
 @json_option
 def render(envelope: BinaryIO, json_: bool) -> None:
     """Print an envelope as the approver sees it."""
-    card = parse(read_document(envelope))
+    try:
+        card = parse(read_document(envelope))
+    except EnvelopeMalformed as error:  # of a file that somebody gave, so nothing is broken
+        raise ProposalInvalid(error.pointer, error.reason) from None
     text = render_card_text(card)
     emit(json_, {"card_hash": card.card_hash.hex(), "text": text}, text.removesuffix("\n"))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import Final
@@ -19,6 +22,9 @@ from ledger.writer import Ledger
 
 _FILE: Final = click.Path(dir_okay=False, path_type=Path)
 _NEW: Final = "The new file; one that is there is not replaced."
+_OUT: Final = f"{_NEW} `-` is standard output."
+_STANDARD_OUTPUT: Final = Path("-")
+_CHUNK: Final = 1_048_576
 _SEQ: Final = click.IntRange(0, 2**53 - 1)
 _withhold_option: Final = click.option(
     "--withhold",
@@ -31,7 +37,7 @@ _withhold_option: Final = click.option(
 
 @click.command()
 @on_ledger
-@click.option("-o", "--output", metavar="FILE.cbor", required=True, type=_FILE, help=_NEW)
+@click.option("-o", "--output", metavar="FILE.cbor|-", required=True, type=_FILE, help=_OUT)
 @click.option("--from", "first", metavar="SEQ", type=_SEQ, help="Only the records from SEQ on.")
 @click.option("--to", "last", metavar="SEQ", type=_SEQ, help="Only those up to SEQ; with --from.")
 @_withhold_option
@@ -48,13 +54,34 @@ def export(
     Where this host has a signer, the checkpoint at its size is put beside it, in FILE.cbor.note.
     With --from the file is an excerpt: the records of a range, what they rest on, and proofs.
     """
-    if first is None:
-        if last is not None:
-            raise click.UsageError("--to needs --from; nothing was written")
-        done = ledger.export(output, withhold=withhold, progress=show_progress)
+    if first is None and last is not None:
+        raise click.UsageError("--to needs --from; nothing was written")
+
+    def write(file: Path) -> Exported:
+        if first is None:
+            return ledger.export(file, withhold=withhold, progress=show_progress)
+        return ledger.export_range(file, first, last, withhold=withhold, progress=show_progress)
+
+    if output == _STANDARD_OUTPUT:
+        _stream(json_, write)
     else:
-        done = ledger.export_range(output, first, last, withhold=withhold, progress=show_progress)
-    _emit(json_, "exported", output, done)
+        _emit(json_, "exported", output, write(output))
+
+
+def _stream(json_: bool, write: Callable[[Path], Exported]) -> None:
+    """Print what `write` puts into a file, when it is whole."""
+    if json_:
+        raise click.UsageError("-o - and --json exclude each other; nothing was written")
+    if sys.stdout.isatty():
+        raise click.UsageError("-o - prints bytes: pipe it into a program; nothing was written")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "export.cbor")
+        done = write(file)
+        with file.open("rb") as source:
+            while piece := source.read(_CHUNK):
+                put_bytes(piece)
+    head = done.head.hex()
+    click.echo(f"cardchain: note: exported {done.count} records, head {head}", err=True)
 
 
 @click.command()

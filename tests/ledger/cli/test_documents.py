@@ -81,8 +81,15 @@ def test_render_gives_the_text_with_the_hash_to_echo(empty_host: SimpleNamespace
 def test_render_refuses_what_is_not_canonical(empty_host: SimpleNamespace) -> None:
     text = json.dumps(envelope()).encode()
     done = empty_host.run("render", "-", stdin=text)
-    assert (done.status, done.out) == (3, "")
+    assert (done.status, done.out) == (2, "")
     assert "canonical" in done.err
+
+
+def test_render_of_what_is_no_envelope_is_wrong_input(empty_host: SimpleNamespace) -> None:
+    for text in (b"", b"[]", b"no json", json.dumps(PROPOSAL).encode()):
+        done = empty_host.run("render", "-", stdin=text)
+        assert (done.status, done.out) == (2, ""), text
+        assert "cardchain: hint: correct the value at this place" in done.err
 
 
 def test_a_time_out_of_range_is_2(empty_host: SimpleNamespace) -> None:

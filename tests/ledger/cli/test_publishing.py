@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import re
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -44,6 +47,38 @@ def test_an_export_has_its_checkpoint_beside_it(signing: SimpleNamespace) -> Non
     done = signing.ok("export", "approvals", "-o", "export.cbor")
     assert done.out.endswith("checkpoint export.cbor.note\n")
     assert verified(signing, "export.cbor", "--checkpoint", "export.cbor.note") == "VERIFIED"
+
+
+def test_an_export_goes_to_standard_output(signing: SimpleNamespace) -> None:
+    signing.ok("export", "approvals", "-o", "whole.cbor")
+    signing.ok("export", "approvals", "-o", "range", "--from", "3")
+    piped = signing.shell(
+        "cardchain export approvals -o - 2>notes | cmp - whole.cbor"
+        " && cardchain export approvals -o - --from 3 2>>notes | cmp - range"
+    )
+    assert (piped.status, piped.out, piped.err) == (0, "", "")
+    notes = (signing.folder / "notes").read_text().splitlines()
+    assert [note.split(",")[0] for note in notes] == [
+        "cardchain: note: exported 4 records",
+        "cardchain: note: exported 4 records",
+    ]
+    assert not (signing.folder / "-").exists()
+
+
+def test_an_export_does_not_go_to_a_terminal(signing: SimpleNamespace) -> None:
+    ours, theirs = pty.openpty()
+    done = subprocess.run(
+        [signing.scripts / "cardchain", "export", "approvals", "-o", "-"],
+        stdout=theirs,
+        stderr=subprocess.PIPE,
+        cwd=signing.folder,
+        env=signing.environment,
+        check=False,
+    )
+    os.close(theirs)
+    os.close(ours)
+    assert done.returncode == 2
+    assert b"pipe it into a program; nothing was written" in done.stderr
 
 
 def test_what_is_withheld_is_nowhere_in_the_files(signing: SimpleNamespace) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, Self
 
-from ledger import checkpoint, keys, keysource, request
+from ledger import checkpoint, keys, keysource, redaction, request
 from ledger.assembly import assembled
 from ledger.keysource import Given
 from ledger.periodic import Periodic
@@ -19,6 +19,7 @@ from ledger.recall import Adoption
 from ledger.store import directory
 from ledger.store.contract import ORIGIN
 from ledger.store.files import SYNC
+from ledger.store.segments import Segments
 
 SOFTWARE: Final = "cardchain 0.1.0"
 
@@ -131,6 +132,8 @@ class Access(Reader):
         ledger = cls(path, log)
         try:
             log.run(lambda turn: None)
+            if log.look(redaction.unfinished):
+                redaction.finish(Segments(path), log)
         except BaseException:
             log.close()
             raise

@@ -147,14 +147,16 @@ class CardStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A ledger at a glance.
+    """A ledger at a glance: `first` is the seq of its first record, `count` that of the next one.
 
-    `guarded_from` is the seq from which a rollback would be noticed on this host, None if the
-    host has no memory of this ledger. `warnings` are sentences for people.
+    A ledger whose first record was pruned has no `name` any more. `guarded_from` is the seq from
+    which a rollback would be noticed on this host, None if the host has no memory of this ledger.
+    `warnings` are sentences for people.
     """
 
-    name: str
+    name: str | None
     chain: bytes
+    first: int
     count: int
     head: bytes
     at: int

@@ -13,7 +13,6 @@ from ledger.log import Log
 from ledger.profile import Profile
 from ledger.recall import Adoption
 from ledger.state import state_directory
-from ledger.store.contract import ORIGIN
 from ledger.store.files import FileStore
 
 
@@ -50,13 +49,15 @@ def assembled(
 
 def chain_of(store: FileStore) -> bytes:
     """Give the chain that the first record of a store names; nothing else of it is checked."""
-    raw = store.at(ORIGIN)
+    origin = store.origin()
+    place = store.place(origin.segment)
+    raw = store.at(origin)
     if raw is None:
         reason = "no whole record at the beginning; was init interrupted?"
-        error = BrokenLedger(store.place(0), 0, 0, reason)
+        error = BrokenLedger(place, 0, origin.seq, reason)
         error.hint = "if so, remove the directory and make it again; if not, restore a copy"
         raise error
     try:
         return decode(raw).chain
     except Malformed as error:
-        raise BrokenLedger(store.place(0), 0, 0, error.reason) from error
+        raise BrokenLedger(place, 0, origin.seq, error.reason) from error

@@ -11,7 +11,7 @@ from ledger.errors import BrokenLedger, Malformed
 from ledger.index import Covered, Index
 from ledger.recall import Recall
 from ledger.replay import Replay, Unsound
-from ledger.store.contract import ORIGIN, Store, Tail
+from ledger.store.contract import Store, Tail
 
 _PROGRESS_EVERY: Final = 1_000
 _KEEP_EVERY: Final = 50_000
@@ -47,11 +47,13 @@ class CatchUp:
         ledger is held against what this host remembers of it.
         """
         if first:
+            tail.tidy()
             self._recall.require_index(index, self._replay)
         covered, why = self._read_on(tail, index)
         if rest := self._rest(tail, covered, why):
             self._require_torn(rest, covered, why)
         if first:
+            self._require_edge(index)
             self._recall.require(covered)
         if first or rest:
             covered = self._account_for_torn(tail, index, covered)
@@ -60,22 +62,30 @@ class CatchUp:
     def _read_on(self, tail: Tail, index: Index) -> tuple[Covered, str]:
         """Take in the records that follow; gives why it stopped at one, empty at the end."""
         covered = index.covered()
-        begin = covered.end if covered else ORIGIN
+        origin = self._store.origin()
+        begin = covered.end if covered else origin
         with closing(tail.read(begin)) as following:
             for stored in following:
                 try:
                     covered = self._replay.take(index, stored, covered)
                 except Unsound as error:
                     if covered is None:
-                        raise BrokenLedger(self._store.place(0), 0, 0, str(error)) from error
+                        raise self._replay.broken(origin, str(error)) from error
                     return covered, str(error)
                 if self._progress and (stored.end.seq - begin.seq) % _PROGRESS_EVERY == 0:
                     self._progress(stored.end.seq)
                 if stored.end.seq % _KEEP_EVERY == 0:
                     index.keep()
         if covered is None:
-            raise BrokenLedger(self._store.place(0), 0, 0, "no whole record")
+            raise self._replay.broken(origin, "no whole record")
         return covered, ""
+
+    def _require_edge(self, index: Index) -> None:
+        """Refuse a ledger without its first records, where no `pruned` record says so (§15.2)."""
+        first = self._store.origin()
+        if first.seq > max(index.pruned(), default=0):
+            reason = f"the records below seq {first.seq} are gone, and no pruned record says so"
+            raise self._replay.broken(first, reason)
 
     def _rest(self, tail: Tail, covered: Covered, why: str) -> bytes:
         try:

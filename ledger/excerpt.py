@@ -12,15 +12,13 @@ from ledger.codec import Record, deterministic
 from ledger.errors import LedgerError
 from ledger.kinds import bound_openings
 from ledger.log import Log
-from ledger.view import View
+from ledger.view import NO_CARD, View
 
 FORMAT: Final = "cardchain-excerpt/1"
 MAX_BYTES: Final = 67_108_864
 MAX_OPENED: Final = 1_073_741_824
 """The most bytes of openings, each counted for every record that binds it (spec §14.1)."""
 _FOOTING: Final = frozenset({"opened", "rekeyed", "configured", "clock_reset"})
-NO_CARD: Final = b""
-"""How the index names the card of events that have none."""
 
 
 class ExcerptTooLarge(LedgerError):

@@ -7,7 +7,7 @@ to a later one, while the tail of the store is held. It is never evidence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -21,20 +21,27 @@ from ledger.projection import Card, Flood, Step
 from ledger.rows import Rows
 from ledger.store.contract import Position, Stored
 
-VERSION: Final = 3
+VERSION: Final = 4
 _SCHEMA: Final = f"""
 CREATE TABLE cards ({", ".join(CARD)}, PRIMARY KEY (hash)) WITHOUT ROWID;
 CREATE INDEX open_cards ON cards (not_after, seq) WHERE state = 'OPEN';
 CREATE INDEX asked ON cards (ask, state, seq);
 CREATE INDEX grants ON cards (seq) WHERE state = 'APPROVED';
 CREATE TABLE steps (task PRIMARY KEY, latest, dispatched) WITHOUT ROWID;
-CREATE TABLE floods (gate, reason, subject, count, PRIMARY KEY (gate, reason, subject))
+CREATE TABLE floods (gate, reason, subject, count, seq, PRIMARY KEY (gate, reason, subject))
     WITHOUT ROWID;
 CREATE TABLE events (card, seq, segment, offset, PRIMARY KEY (card, seq)) WITHOUT ROWID;
-CREATE TABLE profiles (digest PRIMARY KEY, text, seq) WITHOUT ROWID;
+CREATE TABLE profiles (digest PRIMARY KEY, text) WITHOUT ROWID;
+CREATE TABLE configured (seq PRIMARY KEY, digest) WITHOUT ROWID;
 CREATE TABLE kids (kid PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE covered (id PRIMARY KEY, seq, segment, offset, size, digest, at, kid) WITHOUT ROWID;
 CREATE TABLE reset (id PRIMARY KEY, seq) WITHOUT ROWID;
+CREATE TABLE edge (id PRIMARY KEY, seq, prev, named) WITHOUT ROWID;
+CREATE TABLE pruned (before PRIMARY KEY, digest) WITHOUT ROWID;
+CREATE TABLE missing (seq, name, PRIMARY KEY (seq, name)) WITHOUT ROWID;
+CREATE TABLE redactions (event, seq, name, done, PRIMARY KEY (event, name)) WITHOUT ROWID;
+CREATE INDEX redacted ON redactions (seq);
+CREATE INDEX unfinished ON redactions (done) WHERE done = 0;
 """
 _card_values = attrgetter(*CARD)
 _flood_values = attrgetter("gate", "reason", "subject")
@@ -64,7 +71,7 @@ class _Draft:
 
     cards: Rows[bytes, Card]
     steps: Rows[bytes, Step]
-    floods: Rows[Flood, int]
+    floods: Rows[Flood, tuple[int, int]]
     profile: Rows[None, bytes]
     covered: Rows[None, Covered]
     reset: Rows[None, int]
@@ -130,8 +137,8 @@ class Index(Lookups):
             ],
         )
         put(
-            "INSERT OR REPLACE INTO floods VALUES (?, ?, ?, ?)",
-            [(*_flood_values(flood), count) for flood, count in draft.floods.take().items()],
+            "INSERT OR REPLACE INTO floods VALUES (?, ?, ?, ?, ?)",
+            [(*_flood_values(flood), *last) for flood, last in draft.floods.take().items()],
         )
         put("INSERT OR REPLACE INTO events VALUES (?, ?, ?, ?)", sorted(draft.events))
         draft.events.clear()
@@ -230,18 +237,20 @@ class Index(Lookups):
 
     def refusals(self, flood: Flood) -> int:
         """Give the running count of refusals."""
-        return self._draft.floods.get(flood) or 0
+        return (self._draft.floods.get(flood) or (0, 0))[0]
 
-    def _read_refusals(self, flood: Flood) -> int | None:
+    def _read_refusals(self, flood: Flood) -> tuple[int, int] | None:
         row = self._file.one(
-            "SELECT count FROM floods WHERE gate = ? AND reason = ? AND subject = ?",
+            "SELECT count, seq FROM floods WHERE gate = ? AND reason = ? AND subject = ?",
             *_flood_values(flood),
         )
-        return row[0] if row else None
+        return (row[0], row[1]) if row else None
 
-    def put_refusals(self, flood: Flood, count: int) -> None:
-        """Keep a running count of refusals."""
-        self._draft.floods.put(flood, count)
+    def put_refusals(self, flood: Flood, count: int, seq: int | None = None) -> None:
+        """Keep a running count of refusals; `seq` is that of the last one, if it is recorded."""
+        if seq is None:
+            seq = (self._draft.floods.get(flood) or (0, 0))[1]
+        self._draft.floods.put(flood, (count, seq))
         self._draft.changed = True
 
     def profile(self) -> bytes | None:
@@ -249,7 +258,7 @@ class Index(Lookups):
         return self._draft.profile.get(None)
 
     def _read_profile(self, _: None) -> bytes | None:
-        row = self._file.one("SELECT digest FROM profiles ORDER BY seq DESC LIMIT 1")
+        row = self._file.one("SELECT digest FROM configured ORDER BY seq DESC LIMIT 1")
         return row[0] if row else None
 
     def profile_bytes(self, digest: bytes) -> bytes | None:
@@ -260,13 +269,70 @@ class Index(Lookups):
     def put_profile(self, digest: bytes, text: bytes | None, seq: int) -> None:
         """Keep a chain profile."""
         self._file.run(
-            "INSERT INTO profiles VALUES (?, ?, ?) ON CONFLICT (digest) DO UPDATE "
-            "SET text = coalesce(excluded.text, text), seq = excluded.seq",
+            "INSERT INTO profiles VALUES (?, ?) ON CONFLICT (digest) DO UPDATE "
+            "SET text = coalesce(excluded.text, text)",
             digest,
             text,
-            seq,
         )
+        self._file.run("INSERT OR REPLACE INTO configured VALUES (?, ?)", seq, digest)
         self._draft.profile.put(None, digest)
+
+    # What is gone (spec §15)
+
+    def begin_at(self, seq: int, prev: bytes) -> None:
+        """Keep that the log begins above seq 0, behind a record with the digest `prev`."""
+        self._file.run("INSERT INTO edge VALUES (0, ?, ?, 0)", seq, prev)
+
+    def edge(self) -> bool:
+        """Tell whether the log begins above seq 0 and no `pruned` has named that yet."""
+        return self._file.one("SELECT 1 FROM edge WHERE named = 0") is not None
+
+    def put_missing(self, seq: int, names: list[str]) -> None:
+        """Keep that a record binds openings which are not there."""
+        self._file.put("INSERT OR REPLACE INTO missing VALUES (?, ?)", [(seq, n) for n in names])
+
+    def put_redaction(self, event: int, seq: int, names: list[str]) -> None:
+        """Keep that a record names openings of an earlier one, and whether they are erased."""
+        for name in names:
+            self._file.run(
+                "INSERT OR REPLACE INTO redactions VALUES (?1, ?2, ?3,"
+                " EXISTS (SELECT 1 FROM missing WHERE seq = ?2 AND name = ?3)"
+                " OR EXISTS (SELECT 1 FROM edge WHERE seq > ?2))",
+                *(event, seq, name),
+            )
+            self._file.run("DELETE FROM missing WHERE seq = ? AND name = ?", seq, name)
+
+    def erased(self, seqs: Iterable[int], cards: Iterable[bytes]) -> None:
+        """Keep that what was named of these records is erased, and forget what was read of it."""
+        self._renew_draft()
+        self._file.put("UPDATE redactions SET done = 1 WHERE seq = ?", [(seq,) for seq in seqs])
+        self._file.put(
+            "UPDATE cards SET ask = NULL, named = NULL WHERE hash = ?", [(card,) for card in cards]
+        )
+
+    def move(self, places: list[tuple[int, int, bytes]], covered: Covered) -> None:
+        """Take in where records begin in their segment now: offset, seq and card of each."""
+        self._renew_draft()
+        rows = [(offset, card, seq) for offset, seq, card in places]
+        self._file.put("UPDATE events SET offset = ? WHERE card = ? AND seq = ?", rows)
+        self._draft.covered.put(None, covered)
+        self._draft.changed = True
+
+    def forget(self, before: int, digest: bytes) -> None:
+        """Forget what a `pruned` record says may be gone (spec §15.2).
+
+        Cards issued since then are held to the first profile that was put in force since then: the
+        one before it stood in a record that may be gone.
+        """
+        self._renew_draft()
+        for statement in _FORGET:
+            self._file.run(statement, before)
+        self._file.run("INSERT OR REPLACE INTO pruned VALUES (?, ?)", before, digest)
+
+    def _renew_draft(self) -> None:
+        """Put what changed into the file and read it anew, since statements are about to."""
+        self.flush()
+        self._draft = self._new_draft()
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Give the rows of a query that must see what this transaction changed."""
@@ -274,6 +340,22 @@ class Index(Lookups):
         return self._file.all(statement, *values)
 
 
+_FIRST_PROFILE: Final = "SELECT {} FROM configured WHERE seq >= ?1 ORDER BY seq LIMIT 1"
+_FORGET: Final = (
+    "DELETE FROM cards WHERE seq < ?1",
+    "DELETE FROM steps WHERE latest NOT IN (SELECT hash FROM cards)",
+    "UPDATE steps SET dispatched = NULL WHERE dispatched NOT IN (SELECT hash FROM cards)",
+    "DELETE FROM floods WHERE seq < ?1",
+    "DELETE FROM events WHERE seq < ?1",
+    "DELETE FROM reset WHERE seq < ?1",
+    "DELETE FROM missing WHERE seq < ?1",
+    "DELETE FROM redactions WHERE event < ?1",
+    f"UPDATE cards SET profile = ({_FIRST_PROFILE.format('digest')})"
+    f" WHERE seq < coalesce(({_FIRST_PROFILE.format('seq')}), seq + 1)",
+    "DELETE FROM configured WHERE seq < ?1",
+    "DELETE FROM profiles WHERE digest NOT IN (SELECT digest FROM configured)",
+    "UPDATE edge SET named = 1 WHERE seq <= ?1",
+)
 _covered_values = attrgetter(
     "position.seq", "position.segment", "position.offset", "size", "digest", "at", "kid"
 )

@@ -104,6 +104,9 @@ def dispatch(turn: Turn, target: bytes, now: Now) -> Ticket | Refused:
     if card is None:
         reason = gate.dispatch(turn.views, turn.at, target, agrees=False)
         return _refuse_about(turn, "dispatch", reason, None, target, {"target": target})
+    if turn.redaction(card) is not None:  # then it is ended, and the gate refuses
+        reason = gate.dispatch(turn.views, turn.at, target, agrees=False)
+        return _refuse_about(turn, "dispatch", reason, None, target, {})
     envelope = parse(turn.envelope(card))
     rebuilt = rebuild(envelope, now.facts)
     same = rebuilt.card_hash == target
@@ -233,13 +236,26 @@ def _refuse(
     if gate.recorded(count):
         counted = {"gate": at_gate, "reason": reason, "count": count, **body}
         record = turn.append("refused", card, counted, openings)
+        _account_for_redacted(turn, record)
     else:
         turn.views.put_refusals(flood, count)
     return Refused(at_gate, reason, count=count, record=record, pointers=pointers, drift=drift)
 
 
 def _with_envelope(turn: Turn, card: Card, kept: Openings) -> dict[str, bytes]:
+    if turn.redaction(card) is not None:
+        return _data(kept)
     return {"envelope": turn.envelope(card), **_data(kept)}
+
+
+def _account_for_redacted(turn: Turn, record: Record) -> None:
+    """Say of a refusal about a redacted card why its envelope is not there (spec §15.3)."""
+    if record.card is None or "envelope" in record.openings:
+        return
+    card = turn.views.card(record.card)
+    earlier = turn.redaction(card) if card else None
+    if earlier is not None:
+        turn.append("redacted", None, turn.redacted(record, ["envelope"], earlier.body))
 
 
 def _data(openings: Openings) -> dict[str, bytes]:

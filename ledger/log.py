@@ -190,6 +190,25 @@ class Log:
             raise _Again
         return covered
 
+    def alone(self, body: Callable[[Tail, Index, Covered], T]) -> T:
+        """Give what `body` gives, which may replace closed segments: nobody appends meanwhile.
+
+        It may run again, with an index made anew, and so must go on from what it did before.
+        """
+        self._notice_fork()
+        with self.store.exclusive() as tail:
+            try:
+                return self._alone(tail, body)
+            except IndexContradicts:
+                self._renew()
+                return self._alone(tail, body)
+
+    def _alone(self, tail: Tail, body: Callable[[Tail, Index, Covered], T]) -> T:
+        with self.index.transaction():
+            covered = self._catch_up.run(tail, self.index, first=not self._seen)
+            self._seen = True
+            return body(tail, self.index, covered)
+
     def _renew(self) -> None:
         with self._looking:
             if self._window is not None:

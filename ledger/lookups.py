@@ -85,6 +85,57 @@ class Lookups(ABC):
         )
         return Position(*rows[0]) if rows else None
 
+    def going_on(self, before: int) -> list[Card]:
+        """Give the cards issued below a seq that may not be ended, in the order of their issue."""
+        states = "'OPEN', 'APPROVED', 'DISPATCHED', 'UNKNOWN'"
+        rows = self.query(f"{GIVE_CARD} WHERE seq < ? AND state IN ({states}) ORDER BY seq", before)
+        return [card_of(row) for row in rows]
+
+    def redactions(self, seq: int) -> list[tuple[int, str]]:
+        """Give what is said to be erased of a record: the event that says so, and the opening."""
+        return [
+            (row[0], row[1])
+            for row in self.query(
+                "SELECT event, name FROM redactions WHERE seq = ? ORDER BY event, name", seq
+            )
+        ]
+
+    def to_erase(self) -> list[tuple[int, str]]:
+        """Give what is said to be erased and may still be there: seq of the record, and opening."""
+        rows = self.query("SELECT seq, name FROM redactions WHERE done = 0 ORDER BY seq, name")
+        return [(row[0], row[1]) for row in rows]
+
+    def missing(self) -> list[tuple[int, str]]:
+        """Give what is not there and not said to be erased: seq of the record, and opening."""
+        rows = self.query("SELECT seq, name FROM missing ORDER BY seq, name")
+        return [(row[0], row[1]) for row in rows]
+
+    def card_of(self, seq: int) -> bytes:
+        """Give the card that a record is about, empty for none."""
+        rows = self.query("SELECT card FROM events WHERE seq = ?", seq)
+        return rows[0][0] if rows else b""
+
+    def cards_in(self, segment: int) -> dict[int, bytes]:
+        """Give the card that each record of a segment is about, empty for none, by seq."""
+        rows = self.query("SELECT seq, card FROM events WHERE segment = ?", segment)
+        return dict(rows)
+
+    def pruned(self) -> dict[int, bytes]:
+        """Give every seq below which records were given up, with the digest that names it."""
+        return dict(self.query("SELECT before, digest FROM pruned ORDER BY before"))
+
+    def configured(self) -> list[tuple[int, bytes]]:
+        """Give where profiles were put in force, and which, in order."""
+        return [
+            (row[0], row[1])
+            for row in self.query("SELECT seq, digest FROM configured ORDER BY seq")
+        ]
+
+    def left_edge(self) -> tuple[int, bytes] | None:
+        """Give the seq that the log began at when it was read, and the digest before, if not 0."""
+        rows = self.query("SELECT seq, prev FROM edge")
+        return (rows[0][0], rows[0][1]) if rows else None
+
 
 def card_of(row: tuple[Any, ...]) -> Card:
     """Give the card of a row, or raise `IndexContradicts`."""

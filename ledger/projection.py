@@ -16,6 +16,7 @@ from typing import Protocol
 from ledger import profile
 from ledger.codec import Record
 from ledger.errors import Malformed, ProposalInvalid
+from ledger.kinds import bound_openings
 
 
 class State(StrEnum):
@@ -59,6 +60,8 @@ STATES_AFTER = {
 
 DISPATCHED = frozenset((State.DISPATCHED, State.UNKNOWN, State.SETTLED))
 """The states in which the grant of a card is spent."""
+_OF_ISSUED = frozenset(("resolved", "withdrawn", "dispatched", "settled"))
+_GOING_ON = frozenset((State.OPEN, State.APPROVED, State.DISPATCHED, State.UNKNOWN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +131,9 @@ class Views(Protocol):
     def profile_bytes(self, digest: bytes) -> bytes | None:
         """Give the bytes of a chain profile, None if they are not in the chain."""
 
+    def edge(self) -> bool:
+        """Tell whether the log begins above seq 0 and no `pruned` has named that yet (§15.2)."""
+
 
 class Fold(Views, Protocol):
     """Views that a fold can write."""
@@ -141,11 +147,20 @@ class Fold(Views, Protocol):
     def put_reset(self, seq: int) -> None:
         """Keep the seq of the last `clock_reset`."""
 
-    def put_refusals(self, flood: Flood, count: int) -> None:
-        """Keep the running count of refusals."""
+    def put_refusals(self, flood: Flood, count: int, seq: int | None = None) -> None:
+        """Keep the running count of refusals; `seq` is that of the last one, if it is recorded."""
 
     def put_profile(self, digest: bytes, text: bytes | None, seq: int) -> None:
         """Keep a chain profile, in force from the record after `seq` on."""
+
+    def put_missing(self, seq: int, names: list[str]) -> None:
+        """Keep that a record binds openings which are not there."""
+
+    def put_redaction(self, event: int, seq: int, names: list[str]) -> None:
+        """Keep that the record `event` names openings of the record `seq` as erased."""
+
+    def forget(self, before: int, digest: bytes) -> None:
+        """Forget what a `pruned` record says may be gone (spec §15.2)."""
 
 
 def fold(views: Fold, record: Record) -> None:
@@ -155,6 +170,10 @@ def fold(views: Fold, record: Record) -> None:
         Malformed: The record is about a card that was not issued.
 
     """
+    if names := missing(record):
+        views.put_missing(record.seq, names)
+    if record.kind in _OF_ISSUED and views.edge() and views.card(record.card or b"") is None:
+        return  # its card was issued before the left edge
     match record.kind:
         case "issued":
             _issued(views, record)
@@ -167,11 +186,21 @@ def fold(views: Fold, record: Record) -> None:
         case "settled":
             _settled(views, record)
         case "refused":
-            views.put_refusals(flood_of(record), record.body["count"])
+            views.put_refusals(flood_of(record), record.body["count"], record.seq)
         case "clock_reset":
             views.put_reset(record.seq)
         case "opened" | "configured":
             _configured(views, record)
+        case "redacted":
+            views.put_redaction(record.seq, record.body["seq"], record.body["openings"])
+        case "pruned":
+            views.forget(record.body["before"], record.body["digest"])
+
+
+def missing(record: Record) -> list[str]:
+    """Give the names of the openings that a record binds and that are not there (spec §3.4)."""
+    bound = bound_openings(record.kind, record.card, record.body)
+    return [name for name in bound if name not in record.openings]
 
 
 def flood_of(record: Record) -> Flood:
@@ -201,6 +230,11 @@ def state_at(card: Card, at: int, last_reset: int | None) -> State:
     if card.state is State.APPROVED and lapsed(card, at, last_reset):
         return State.LAPSED
     return card.state
+
+
+def ended(card: Card, at: int, last_reset: int | None) -> bool:
+    """Tell whether nothing is still to come of a card, at a clock in milliseconds (spec §15.1)."""
+    return state_at(card, at, last_reset) not in _GOING_ON
 
 
 def step_state(latest: State) -> StepState:

@@ -18,7 +18,7 @@ from ledger.request import Hash
 from ledger.signing import Signing
 from ledger.store.contract import AlreadyThere
 from ledger.upkeep import Upkeep
-from ledger.view import View
+from ledger.view import NO_CARD, View
 
 Place = str | os.PathLike[str]
 
@@ -222,7 +222,7 @@ class Publishing(Upkeep):
 
 def _announced(view: View) -> str | None:
     """Give the newest vkey that the log announces (spec §13.3)."""
-    for place in reversed(view.views.events(excerpt.NO_CARD)):
+    for place in reversed(view.views.events(NO_CARD)):
         record = view.source.replay.read(place)
         if record.kind in ("opened", "configured") and "vkey" in record.body:
             vkey: str = record.body["vkey"]

@@ -8,7 +8,7 @@ from contextlib import closing
 from ledger.answers import CardStatus, Returned, Status
 from ledger.codec import Record
 from ledger.envelope import parse
-from ledger.errors import AmbiguousPrefix, BrokenLedger, UnknownCard
+from ledger.errors import AmbiguousPrefix, BrokenLedger, StoreFailed, UnknownCard
 from ledger.log import Log
 from ledger.policy import rule_hashes
 from ledger.projection import Card, State, state_at, step_state
@@ -62,7 +62,8 @@ def status(view: View, log: Log, now: int) -> Status:
     opened = view.first()
     covered = view.covered
     return Status(
-        name=opened.body["name"],
+        name=opened.body["name"] if opened.kind == "opened" else None,
+        first=opened.seq,
         chain=log.chain,
         count=covered.position.seq + 1,
         head=covered.digest,
@@ -82,12 +83,16 @@ def records(log: Log, start: int, end: int) -> Iterator[Record]:
         BrokenLedger: One does not hold, or is missing.
 
     """
-    segment = max((number for number in log.store.segments() if number <= start), default=0)
+    numbers = log.store.segments()
+    start = max(start, min(numbers, default=0))  # the left edge of a pruned ledger (spec §15.2)
+    segment = max((number for number in numbers if number <= start), default=0)
     position, before = Position(segment, segment, 0), None
     with closing(log.store.read(position)) as stored:
         while position.seq < end:
             found = next(stored, None)
             if found is None:
+                if log.store.origin().seq > position.seq:
+                    raise StoreFailed(f"records from seq {position.seq} on were pruned meanwhile")
                 place = log.store.place(position.segment)
                 raise BrokenLedger(place, position.offset, position.seq, "no whole record")
             position = found.end

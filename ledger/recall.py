@@ -73,8 +73,7 @@ class Recall:
 
     def _require_links(self, head: Head, covered: Covered, replay: Replay) -> None:
         last = head.digest
-        begin = Position(head.seq, head.segment, head.offset)
-        with closing(self._store.read(begin)) as following:
+        with closing(self._store.read(self._place(head))) as following:
             for stored in following:
                 if stored.position.seq > covered.position.seq:
                     break
@@ -121,9 +120,22 @@ class Recall:
     def _require_head(self, head: Head, covered: Covered) -> None:
         if head.seq > covered.position.seq:
             raise RolledBack(self._path, head.seq)
-        raw = self._store.at(Position(head.seq, head.segment, head.offset))
+        raw = self._store.at(self._place(head))
         if raw is None or _digest(raw) != head.digest:
             raise RolledBack(self._path, head.seq, "another record stands there")
+
+    def _place(self, head: Head) -> Position:
+        """Give where the remembered record stands: its segment may have been rewritten (§15.3)."""
+        place = Position(head.seq, head.segment, head.offset)
+        raw = self._store.at(place)
+        if raw is not None and _digest(raw) == head.digest:
+            return place
+        first = max((each for each in self._store.segments() if each <= head.seq), default=0)
+        with closing(self._store.read(Position(first, first, 0))) as found:
+            for stored in found:
+                if stored.position.seq == head.seq:
+                    return stored.position
+        return place
 
     def _head_at(self, covered: Covered) -> Head:
         position = covered.position

@@ -41,8 +41,19 @@ class Replay:
             raise self.broken(position, f"at is {record.at}, after {covered.at}")
         if (record.kind == "opened") != (position.seq == 0):
             raise self.broken(position, f"{record.kind} at seq {position.seq}")
+        if covered is None and position.seq > 0:
+            index.begin_at(position.seq, record.prev)
+            index.put_kid(record.kid)
+        if record.kind == "pruned":
+            self._require_edge(index, record, position)
         kid = self._rekeyed(index, record, position) if record.kind == "rekeyed" else record.kid
         return self.cover(index, stored, record, kid)
+
+    def _require_edge(self, index: Index, record: Record, position: Position) -> None:
+        """Refuse a `pruned` record that names the left edge by another digest (spec §15.2)."""
+        edge, named = index.left_edge(), record.body["before"]
+        if edge is not None and edge[0] == named and edge[1] != record.body["digest"]:
+            raise self.broken(position, f"another digest than the one before seq {named}")
 
     def _sound(self, stored: Stored, covered: Covered | None) -> Record:
         seq = stored.position.seq
@@ -54,7 +65,9 @@ class Replay:
             raise Unsound(f"chain {record.chain.hex()}, expected {self._chain.hex()}")
         if record.seq != seq:
             raise Unsound(f"seq {record.seq}, expected {seq}")
-        if record.prev != (covered.digest if covered else ZERO):
+        # what stood before a left edge is named by a `pruned` record that follows (spec §15.2)
+        before = covered.digest if covered else ZERO
+        if record.prev != before and (covered is not None or seq == 0):
             raise Unsound("prev is not the chain digest of the record before")
         if covered is not None and record.kid != covered.kid:
             raise Unsound(f"kid {record.kid.hex()}, expected {covered.kid.hex()}")
@@ -115,6 +128,10 @@ class Replay:
         """Take the keys of this chain, and the records that they pin."""
         self._ring = ring
         self._pins = {file.pin.seq: file.pin.digest for file in ring.files() if file.pin}
+
+    def origin(self) -> Position:
+        """Give where the first record begins."""
+        return self._store.origin()
 
     def broken(self, position: Position, reason: str) -> BrokenLedger:
         """Give the error that names a position."""

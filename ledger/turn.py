@@ -35,6 +35,17 @@ class Turn(View):
             self._at = max(now, last)
         return self._at
 
+    @staticmethod
+    def redacted(record: Record, names: list[str], said: Mapping[str, Any]) -> dict[str, Any]:
+        """Give the body that says what is taken out of a record, by whom and why (spec §15.3)."""
+        return {
+            "seq": record.seq,
+            "target": record.digest,
+            "openings": names,
+            "by": said["by"],
+            "reason": said["reason"],
+        }
+
     def append(
         self,
         kind: str,

@@ -15,14 +15,14 @@ from ledger.codec import Record
 from ledger.errors import ProposalInvalid, Refused
 from ledger.guard import Guard
 from ledger.proposal import Facts, Proposal
-from ledger.publishing import Publishing
 from ledger.request import Hash
+from ledger.retention import Retention
 from ledger.turn import Turn
 
 T = TypeVar("T")
 
 
-class Ledger(Publishing):
+class Ledger(Retention):
     """One ledger directory, opened for append. Safe across threads, processes and forks.
 
     Every method returns, and every refusal is raised, only when all that it rests on is durable.

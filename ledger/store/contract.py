@@ -114,6 +114,12 @@ class Tail(Protocol):
 
         """
 
+    def cut(self, end: Position) -> None:
+        """Close the segment before `end`, where the store must end: it may be replaced then."""
+
+    def tidy(self) -> None:
+        """Finish what a command that replaces segments left half done."""
+
     def set_aside(self, end: Position) -> tuple[TornBytes, ...]:
         """Move all bytes behind `end` aside, durably, and end the store there.
 
@@ -154,6 +160,9 @@ class Store(Protocol):
 
     def segments(self) -> tuple[int, ...]:
         """Give the seq that each segment begins with, in order."""
+
+    def origin(self) -> Position:
+        """Give where the first record begins: at a seq above 0 where older ones were pruned."""
 
     def place(self, segment: int) -> str:
         """Name the file of a segment, for people."""

@@ -7,28 +7,25 @@ disk may differ, so the object refuses everything from then on; opening again re
 
 from __future__ import annotations
 
-import gzip
 import os
-import re
-import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import groupby
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Final, cast
 
 from ledger.errors import BrokenLedger, Dead, StoreFailed
-from ledger.store import directory, quarantine
+from ledger.store import directory, quarantine, rewriting
 from ledger.store.contract import Framing, Position, Stored, TornBytes
 from ledger.store.framing import cut, found
 from ledger.store.lock import Lock
-from ledger.store.segment import Segment, reader, size_of, write
+from ledger.store.segment import Segment, size_of, write
+from ledger.store.segments import Segments
 from ledger.store.syncing import Syncing
 
 SEGMENT_BYTES: Final = 64 * 1024 * 1024
 SYNC: Final[Callable[[int], None]] = getattr(os, "fdatasync", os.fsync)
 """Makes the bytes of a file durable, and its size; macOS has `fsync` only."""
-_SEGMENT = re.compile(r"([0-9]{20})\.cbor(\.gz)?")
 
 
 class FileStore:
@@ -57,7 +54,7 @@ class FileStore:
         """
         directory.require_ledger(path)
         self._path = path
-        self._segments = path / "segments"
+        self._files = Segments(path)
         self._framing = framing
         self._sync = sync
         self._segment_bytes = segment_bytes
@@ -91,19 +88,16 @@ class FileStore:
 
     def segments(self) -> tuple[int, ...]:
         """Give the seq that each segment begins with, in order."""
-        numbers: list[int] = []
-        for name in os.listdir(self._segments):
-            match = _SEGMENT.fullmatch(name)
-            if match is None or int(match[1]) in numbers:
-                raise BrokenLedger(self._segments / name, 0, None, "not the name of a segment")
-            numbers.append(int(match[1]))
-        return tuple(sorted(numbers))
+        return self._files.numbers()
+
+    def origin(self) -> Position:
+        """Give where the first record begins."""
+        first = next(iter(self.segments()), 0)
+        return Position(first, first, 0)
 
     def place(self, segment: int) -> str:
         """Name the file of a segment."""
-        plain = self._name(segment)
-        packed = f"{plain}.gz"
-        return packed if os.path.lexists(packed) and not os.path.lexists(plain) else plain
+        return self._files.place(segment)
 
     def identity(self) -> int:
         """Give the inode of the directory: a copy has another one."""
@@ -117,7 +111,7 @@ class FileStore:
             return
         position = start
         while True:
-            with self._open(position) as source:
+            with self._files.open(position) as source:
                 if source is None:
                     return
                 for stored in cut(source, position, self._framing):
@@ -130,40 +124,18 @@ class FileStore:
 
     def ends_at(self, end: Position) -> bool:
         """Tell whether nothing stands behind `end` now, without holding the tail."""
-        path, after = self._name(end.segment), self._name(end.seq)
-        begun = end.seq != end.segment and any(map(os.path.lexists, (after, f"{after}.gz")))
-        return not begun and size_of(path) == end.offset
+        after = self._files.name(end.seq)
+        if end.seq != end.segment and self._files.stands(end.seq):
+            return os.path.lexists(after) and not size_of(after)  # cut here, and not appended to
+        return size_of(self._files.name(end.segment)) == end.offset
 
     def at(self, position: Position) -> bytes | None:
         """Give the record that begins at `position`, None if no whole one does."""
         if (waiting := found(self._pending, position)) is not None:
             return waiting
-        with self._open(position) as source:
+        with self._files.open(position) as source:
             stored = next(cut(source, position, self._framing), None) if source else None
         return stored.data if stored else None
-
-    @contextmanager
-    def _open(self, position: Position) -> Iterator[BinaryIO | None]:
-        """Give a segment that stands at `position`, None if there is none."""
-        with ExitStack() as stack:
-            try:
-                source = stack.enter_context(reader(self._name(position.segment)))
-            except FileNotFoundError:
-                try:
-                    raw = stack.enter_context(reader(f"{self._name(position.segment)}.gz"))
-                except FileNotFoundError:
-                    yield None
-                    return
-                source = cast(BinaryIO, stack.enter_context(gzip.GzipFile(fileobj=raw)))
-            try:
-                source.seek(position.offset)
-                yield source
-            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-                place = self.place(position.segment)
-                raise BrokenLedger(place, position.offset, None, f"gzip: {error}") from error
-
-    def _name(self, segment: int) -> str:
-        return f"{self._segments}/{segment:020}.cbor"
 
     # Writing
 
@@ -261,15 +233,35 @@ class FileStore:
             self._sync(last.descriptor)
             return max(written, end.seq)
         except OSError as error:
-            raise self._dies(f"sync of {self._name(end.segment)}: {error}") from error
+            raise self._dies(f"sync of {self._files.name(end.segment)}: {error}") from error
 
     def _sync_other(self, number: int) -> None:
-        """Sync a segment that another writer began since this object held the tail."""
-        segment = Segment.open(self.place(number), number)
+        """Sync a segment that another writer began since this object held the tail.
+
+        One that was cut and removed or compressed since is durable before that.
+        """
+        try:
+            segment = Segment.open(self.place(number), number)
+        except FileNotFoundError:
+            if self.segments()[-1] > number:
+                return
+            raise
         try:
             self._sync(segment.descriptor)
         finally:
             os.close(segment.descriptor)
+
+    def cut(self, end: Position) -> None:
+        """Begin a new segment for the record after `end`, so that the one before is closed."""
+        if self._hold(end).expects(end):
+            self._rotate(end.seq)
+
+    def tidy(self) -> None:
+        """Finish what a command that rewrites segments left half done."""
+        try:
+            rewriting.tidy(self._files)
+        except OSError as error:
+            raise self._dies(f"tidy {self._files.folder}: {error}") from error
 
     def set_aside(self, end: Position) -> tuple[TornBytes, ...]:
         """Move the bytes behind `end` to `quarantine/`, and cut the segment there."""
@@ -295,7 +287,7 @@ class FileStore:
             if self._last is not None and self._last.number == number:
                 break
             with suppress(FileNotFoundError):
-                self._use(Segment.open(self._name(number), number))
+                self._use(Segment.open(self._files.name(number), number))
                 break
         else:
             self._rotate(end.seq)
@@ -310,15 +302,14 @@ class FileStore:
         if self._checked != end:
             if os.fstat(last.descriptor).st_size != end.offset:
                 return False
-            name = self._name(end.seq)
-            if os.path.lexists(name) or os.path.lexists(f"{name}.gz"):
+            if self._files.stands(end.seq):
                 return False
             self._checked = end  # nobody else writes while this turn has the lock
         return True
 
     def _rotate(self, number: int) -> Segment:
         """Begin a new segment; the one before is durable first, so that only the last is not."""
-        path = self._name(number)
+        path = self._files.name(number)
         try:
             with self._syncing.kept_away():
                 if self._last is not None:
@@ -331,7 +322,7 @@ class FileStore:
 
     def _use(self, segment: Segment) -> None:
         """Make `segment` the last one, and its name durable."""
-        directory.sync(self._segments)
+        directory.sync(self._files.folder)
         with self._syncing.kept_away():
             if self._last is not None:
                 os.close(self._last.descriptor)
@@ -344,23 +335,37 @@ class FileStore:
         if later > last.number:
             reason = f"no record that leads to segment {later}"
             raise BrokenLedger(last.path, last.expects(end), end.seq, reason)
-        before = self._name(end.segment)
+        before = self._files.name(end.segment)
         if last.number != end.segment and size_of(before) > end.offset:
             raise BrokenLedger(before, end.offset, end.seq, "bytes that are no record")
         self._seen_last = True
 
     def _require_same_files(self) -> None:
-        """Notice a lock or a segment that was replaced or removed under this object."""
-        held = [(f"{self._path}/lock", self._lock.descriptor)]
-        if self._last is not None:
-            held.append((self._last.path, self._last.descriptor))
-        for path, descriptor in held:
-            try:
-                found = os.lstat(path)
-            except OSError as error:
-                raise self._dies(f"{path}: {error.strerror}") from error
-            if not os.path.samestat(found, os.fstat(descriptor)):
-                raise self._dies(f"{path}: it was replaced by another file")
+        """Notice a lock or a segment that was replaced or removed under this object.
+
+        A segment that another follows may be: it was rewritten, compressed or pruned (spec §15).
+        """
+        self._require_same(f"{self._path}/lock", self._lock.descriptor)
+        last = self._last
+        if last is None:
+            return
+        try:
+            self._require_same(last.path, last.descriptor)
+        except StoreFailed:
+            if self.segments()[-1:] <= (last.number,):
+                raise
+            self._failure = None
+            with self._syncing.kept_away():
+                os.close(last.descriptor)
+                self._last = None
+
+    def _require_same(self, path: str, descriptor: int) -> None:
+        try:
+            found = os.lstat(path)
+        except OSError as error:
+            raise self._dies(f"{path}: {error.strerror}") from error
+        if not os.path.samestat(found, os.fstat(descriptor)):
+            raise self._dies(f"{path}: it was replaced by another file")
 
     def _begin_in_child(self) -> None:
         self._let_go()

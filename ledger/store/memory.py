@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from io import BytesIO
 
 from ledger.errors import Dead, LockTimeout, StoreFailed
-from ledger.store.contract import Framing, Position, Stored, TornBytes
+from ledger.store.contract import ORIGIN, Framing, Position, Stored, TornBytes
 from ledger.store.framing import cut, found
 
 
@@ -82,6 +82,12 @@ class MemoryStore:
         self.content += b"".join(stored.data for stored in self._pending)
         self._pending = []
 
+    def cut(self, end: Position) -> None:
+        """Do nothing: there is one segment."""
+
+    def tidy(self) -> None:
+        """Do nothing: nothing is left half done."""
+
     def set_aside(self, end: Position) -> tuple[TornBytes, ...]:
         """Drop the bytes behind `end`, and give what was ever dropped there."""
         torn = self.rest(end)
@@ -104,6 +110,10 @@ class MemoryStore:
     def segments(self) -> tuple[int, ...]:
         """Give the one segment that there is."""
         return (0,)
+
+    def origin(self) -> Position:
+        """Give where the first record begins."""
+        return ORIGIN
 
     def place(self, segment: int) -> str:
         """Name the one segment."""

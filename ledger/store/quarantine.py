@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -34,3 +35,18 @@ def kept(folder: Path, seq: int) -> tuple[TornBytes, ...]:
         TornBytes(path.stat().st_size, bytes.fromhex(path.name[21:]))
         for path in sorted(folder.glob(f"{seq:020}-" + "[0-9a-f]" * 64))
     )
+
+
+def remove(folder: Path, beginnings: Iterable[bytes]) -> None:
+    """Remove, durably, every piece in which one of these texts stands, or ends it half-way."""
+    for path in sorted(folder.iterdir()):
+        torn = path.read_bytes()
+        if any(_holds(torn, text) for text in beginnings):
+            path.unlink()
+    directory.sync(folder)
+
+
+def _holds(torn: bytes, text: bytes) -> bool:
+    """Tell whether a piece holds a text, or at least half of it at its end."""
+    halves = range(len(text) // 2 + 1, len(text))
+    return text in torn or any(torn.endswith(text[:size]) for size in halves)

@@ -40,6 +40,10 @@ class Memory:
         self.profiles: dict[bytes, bytes] = {}
         self.in_force: bytes | None = None
         self.reset: int | None = None
+        self.missing: dict[int, list[str]] = {}
+        self.redactions: list[tuple[int, int, list[str]]] = []
+        self.forgotten: list[tuple[int, bytes]] = []
+        self.begins_above_0 = False
 
     def card(self, card: bytes) -> Card | None:
         """Give a card by its hash."""
@@ -69,9 +73,25 @@ class Memory:
         """Keep the seq of the last `clock_reset`."""
         self.reset = seq
 
-    def put_refusals(self, flood: Flood, count: int) -> None:
+    def put_refusals(self, flood: Flood, count: int, seq: int | None = None) -> None:
         """Keep the running count of refusals."""
         self.floods[flood] = count
+
+    def edge(self) -> bool:
+        """Tell whether records before the first one may matter."""
+        return self.begins_above_0
+
+    def put_missing(self, seq: int, names: list[str]) -> None:
+        """Keep which openings are not there."""
+        self.missing[seq] = names
+
+    def put_redaction(self, event: int, seq: int, names: list[str]) -> None:
+        """Keep what is said to be erased."""
+        self.redactions.append((event, seq, names))
+
+    def forget(self, before: int, digest: bytes) -> None:
+        """Keep what is to be forgotten; the index is tested by itself."""
+        self.forgotten.append((before, digest))
 
     def profile(self) -> bytes | None:
         """Give the digest of the newest chain profile."""

@@ -34,7 +34,7 @@ class Manner(NamedTuple):
         if self.pool is not None:
             frames.read_from(self.pool.pieces)
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Let the processes end, and erase what a watcher saw."""
         if self.pool is not None:
             self.pool.close()

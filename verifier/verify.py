@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 
 from verifier import auditing, checks, keys, prefix, source
 from verifier.anchors import Auditor, load_anchors
-from verifier.assurance import Sight, move_pin, with_assurance, with_pin
+from verifier.assurance import Sight, move_pin, with_apart, with_assurance, with_pin
 from verifier.checks.completeness import Expectation
 from verifier.evidence import Evidence
 from verifier.fast import advance
@@ -80,18 +81,19 @@ def verify(
     manner = Manner(since, pool(jobs, ring), progress)
     logs: list[LogReport] = []
     sights: list[Sight] = []
-    for path in paths:
-        if path == "-" or _is_ours(path):
-            log, seen = verify_log(
-                path, ring, expectation, policy, auditor, len(paths) > 1, wanted, manner
-            )
-        else:
-            log, seen = _verify_foreign(path, files, expectation, wanted), Sight({})
-            log = auditing.foreign(log, auditor)
-        logs.append(log)
-        sights.append(seen)
-    manner.end()
+    with closing(manner):
+        for path in paths:
+            if path == "-" or _is_ours(path):
+                log, seen = verify_log(
+                    path, ring, expectation, policy, auditor, len(paths) > 1, wanted, manner
+                )
+            else:
+                log, seen = _verify_foreign(path, files, expectation, wanted), Sight({})
+                log = auditing.foreign(log, auditor)
+            logs.append(log)
+            sights.append(seen)
     logs = _with_forks(logs, [sight.digests for sight in sights])
+    logs = with_apart(logs, sights)
     if pin_file is not None:
         logs = with_pin(logs, sights, pin)
     judged = [

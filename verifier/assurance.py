@@ -6,11 +6,12 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from verifier import checks
-from verifier.checks.checkpoint import Sighting
+from verifier.anchors import Anchor
+from verifier.checks.checkpoint import Ground, Sighting
 from verifier.findings import finding
 from verifier.pinfile import Head, write_pin
 from verifier.report import LogReport, Outcome, Report, Verdict
-from verifier.spec import VERSION
+from verifier.spec import EXCERPT_FORMAT, VERSION
 from verifier.summary import with_finding, with_row
 
 PINNED, SIGNED = "pinned", "signed"
@@ -24,7 +25,8 @@ class Sight(NamedTuple):
     `digests` are its chain digests by seq, where they were kept. `head_at` is the seq of the
     expected head, `found` the digest at the pinned seq. `reached` is how many records it has, None
     where it was not read to its end. `signed_to` and `pinned_to` are the sizes of the largest
-    checkpoints that hold, any and one that was kept; 0 is none.
+    checkpoints that hold, any and one that was kept; 0 is none. `apart` are checkpoints and proofs
+    that were given and are of another chain.
     """
 
     digests: dict[int, bytes]
@@ -33,6 +35,26 @@ class Sight(NamedTuple):
     reached: int | None = None
     signed_to: int = 0
     pinned_to: int = 0
+    apart: tuple[Anchor, ...] = ()
+
+
+def with_apart(logs: Sequence[LogReport], sights: Sequence[Sight]) -> list[LogReport]:
+    """Report checkpoints that were given and are of the chain of no input (spec §13.7)."""
+    chains = {log.chain for log in logs if log.format in (VERSION, EXCERPT_FORMAT)}
+    return [_with_apart(log, sight, chains) for log, sight in zip(logs, sights, strict=True)]
+
+
+def _with_apart(log: LogReport, sight: Sight, chains: Collection[str | None]) -> LogReport:
+    ground = Ground(bytes.fromhex(log.chain or ""), None, {})
+    for anchor in sight.apart:
+        named = anchor.checkpoint
+        if named is None or may_be_of(chains, named.chain.hex()):
+            continue
+        for check in checks.CHECKS:
+            problem = check.function(anchor, ground) if check.id == "checkpoint" else None
+            if problem is not None:
+                log = with_finding(log, finding(check, problem, None, anchor.file))
+    return log
 
 
 def with_pin(

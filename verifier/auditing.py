@@ -88,4 +88,5 @@ def sight(replay: Replay, reading: Reading, held: Held) -> Sight:
         reached(replay, reading),
         held.signed_to,
         held.pinned_to,
+        held.apart,
     )

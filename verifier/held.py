@@ -27,6 +27,7 @@ class Failure(NamedTuple):
 class Held(NamedTuple):
     """How anchors and a log agree.
 
+    `apart` are given anchors of another chain, which were not held against this log.
     `signed_to` is the size of the largest checkpoint that holds, `pinned_to` that of the largest
     one among those that the auditor kept; each is 0 without one. `reasons` says by row why it was
     not checked, where it did not fail.
@@ -36,6 +37,7 @@ class Held(NamedTuple):
     signed_to: int = 0
     pinned_to: int = 0
     reasons: Mapping[str, str] = MappingProxyType({})
+    apart: tuple[Anchor, ...] = ()
 
 
 def signed_roots(anchors: Iterable[Anchor]) -> dict[int, set[bytes]]:
@@ -60,14 +62,29 @@ def hold_log(
     anchors: Sequence[Anchor], chain: bytes | None, reached: int | None, roots: Mapping[int, bytes]
 ) -> Held:
     """Hold a log of a chain, with `reached` records and these roots by size, against anchors."""
-    failures, sound = _judge(anchors, Ground(chain, reached, roots), set())
+    ours, apart = _split(anchors, chain)
+    failures, sound = _judge(ours, Ground(chain, reached, roots), set())
     holding = [one for one in sound if one.signed and one.size in roots]
     return Held(
         failures,
         max((one.size for one in holding), default=0),
         max((one.size for one in holding if one.role == GIVEN), default=0),
-        _reasons(anchors, roots),
+        _reasons(ours, roots, apart),
+        apart,
     )
+
+
+def _split(
+    anchors: Iterable[Anchor], chain: bytes | None
+) -> tuple[list[Anchor], tuple[Anchor, ...]]:
+    """Take out what was given and is of another chain: another input may be of that (§13.7)."""
+    ours: list[Anchor] = []
+    apart: list[Anchor] = []
+    for one in anchors:
+        named = one.checkpoint and one.checkpoint.chain
+        is_apart = one.role in (GIVEN, PROOF) and named and chain and named != chain
+        (apart if is_apart else ours).append(one)
+    return ours, tuple(apart)
 
 
 def hold_excerpt(anchors: Sequence[Anchor], chain: bytes | None) -> Held:
@@ -76,7 +93,8 @@ def hold_excerpt(anchors: Sequence[Anchor], chain: bytes | None) -> Held:
     failures: list[Failure] = []
     sound: list[Anchor] = []
     said: set[str] = set()
-    for anchor in sorted(anchors, key=lambda one: (one.role != ENCLOSED, one.role == PROOF)):
+    ours, others = _split(anchors, chain)
+    for anchor in sorted(ours, key=lambda one: (one.role != ENCLOSED, one.role == PROOF)):
         failed, good = _judge([anchor], Ground(chain, None, roots, is_log=False), said)
         failures += failed
         for one in good:
@@ -102,6 +120,7 @@ def hold_excerpt(anchors: Sequence[Anchor], chain: bytes | None) -> Held:
         0 if enclosed is None else enclosed.size,
         max((min(one.size, enclosed.size) for one in joined if enclosed), default=0),
         reasons,
+        others,
     )
 
 
@@ -144,11 +163,14 @@ def _first(rows: Iterable[Check], anchor: Anchor, ground: Ground) -> Failure | N
     return None
 
 
-def _reasons(anchors: Sequence[Anchor], roots: Mapping[int, bytes]) -> dict[str, str]:
+def _reasons(
+    anchors: Sequence[Anchor], roots: Mapping[int, bytes], apart: Sequence[Anchor]
+) -> dict[str, str]:
     reasons = {}
     if not anchors:
         names = ("", "_key", "_signature", "_size", "_root")
-        reasons = {f"checkpoint{name}": "no checkpoint" for name in names}
+        why = "no checkpoint of this chain" if apart else "no checkpoint"
+        reasons = {f"checkpoint{name}": why for name in names}
     elif not any(one.size in roots for one in anchors):
         reasons["checkpoint_root"] = "the records leave no root at a size that is signed"
     if not any(one.proof is not None and one.proof.old in roots for one in anchors):

@@ -94,9 +94,8 @@ def verify_excerpt(
     note(replay, reading, auditor)
     log = _worded(report(segment.path, replay, reading), excerpt, state)
     lookout = replay.lookout
-    return log, Sight(
-        lookout.digests or {}, lookout.head_at, None, None, held.signed_to, held.pinned_to
-    )
+    digests, head_at = lookout.digests or {}, lookout.head_at
+    return log, Sight(digests, head_at, None, None, held.signed_to, held.pinned_to, held.apart)
 
 
 def _gather(segment: Segment) -> bytes:

@@ -266,7 +266,9 @@ def with_row(log: LogReport, name: str, outcome: Outcome, detail: str) -> LogRep
 
 def with_finding(log: LogReport, finding: Finding) -> LogReport:
     """Give the report with one finding more, and the row and verdict that follow."""
-    log = with_row(log, finding.check, Outcome.FAIL, "1 finding")
+    count = 1 + sum(one.check == finding.check for one in log.findings)
+    detail = "1 finding" if count == 1 else f"{count} findings"
+    log = with_row(log, finding.check, Outcome.FAIL, detail)
     return log._replace(
         verdict=log.verdict.worse(finding.verdict),
         findings=(*log.findings, finding),

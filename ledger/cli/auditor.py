@@ -71,8 +71,8 @@ class Auditor(NamedTuple):
         if len(paths) == 1 and remembered[0] and not asked:
             return self._against(remembered[0], paths[0], wanted)
         report = self._verify(paths, wanted, self.expect_head, self.expect_count, self.pin)
-        pairs = zip(report.logs, remembered, strict=True)
-        logs = tuple(self._held(log, memory, wanted) for log, memory in pairs)
+        heads = enumerate(remembered)
+        logs = tuple(self._held(report, place, head, paths, wanted) for place, head in heads)
         return report._replace(logs=logs)
 
     def refuse_place(self, option: str, file: str, paths: tuple[str, ...]) -> None:
@@ -118,11 +118,22 @@ class Auditor(NamedTuple):
         """Verify a ledger that must hold a record; the digest covers the seq."""
         return self._verify((path,), wanted, head.digest, None, self.pin)
 
-    def _held(self, log: LogReport, head: Head | None, wanted: Wanted | None) -> LogReport:
+    def _held(
+        self,
+        report: Report,
+        place: int,
+        head: Head | None,
+        paths: tuple[str, ...],
+        wanted: Wanted | None,
+    ) -> LogReport:
         """Give the report of a ledger with what its verdict becomes if it lacks `head`."""
+        log = report.logs[place]
         if head is None:
             return log
-        (other,) = self._verify((log.path,), wanted, head.digest, None, None).logs
+        if self.checkpoints:  # one may be of the chain of another input (spec §13.7)
+            other = self._verify(paths, wanted, head.digest, None, None).logs[place]
+        else:
+            (other,) = self._verify((log.path,), wanted, head.digest, None, None).logs
         return other if log.verdict.worse(other.verdict) is not log.verdict else log
 
     def _key_files(self) -> list[str]:

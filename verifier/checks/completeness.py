@@ -21,8 +21,8 @@ class End(NamedTuple):
 
     `nothing` says that there was no byte to judge. `begins_at` is the seq of the record that it
     begins with, None where other bytes do; `edge_is_named` says that something vouches for what
-    stood before it. `since` is the first seq that the auditor asked about. `reached` is one past the highest seq. `head_at` is
-    where the digest of `expectation` was found, None if nowhere.
+    stood before it. `since` is the first seq that the auditor asked about. `reached` is one past
+    the highest seq. `head_at` is where the digest of `expectation` was found, None if nowhere.
     """
 
     nothing: bool

@@ -99,6 +99,21 @@ def test_a_checkpoint_is_printed_and_verified(signing: SimpleNamespace) -> None:
     assert signing.ok("checkpoint", "approvals").out == done.out
 
 
+def test_two_ledgers_are_held_each_against_its_own_checkpoint(signing: SimpleNamespace) -> None:
+    signing.ok("init", "payments")
+    vkey = signing.ok("keys", "signer", "payments", "--by", "user:operator-1").out
+    with (signing.folder / "vkeys").open("a") as file:
+        file.write(vkey)
+    options = []
+    for name in ("approvals", "payments"):
+        signing.ok("checkpoint", name, "-o", f"{name}.note")
+        options += ["--checkpoint", f"{name}.note"]
+    assert verified(signing, "approvals", "payments", *options) == "VERIFIED"
+    done = signing.run("audit", "verify", "approvals", "payments", "--vkey", "vkeys", *options)
+    assert (done.status, done.out.splitlines()[-1]) == (0, "VERIFIED")
+    assert verified(signing, "payments", *options) == "BROKEN"
+
+
 def test_a_proof_goes_beside_the_checkpoint_or_is_printed(signing: SimpleNamespace) -> None:
     signing.ok("checkpoint", "approvals", "-o", "old.note")
     signing.issue(task={"id": "refund-run-8", "step": "refund"})

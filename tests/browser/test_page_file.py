@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from conftest import PAGE
 
+from verifier import escape, spec
+
 BROWSER = PAGE.parent
 SOURCES = sorted((BROWSER / "src").glob("*.mjs"))
 HTML = PAGE.read_text("utf-8")
@@ -111,10 +113,33 @@ def test_source_is_tidy_and_fits_in_a_head(path: Path) -> None:
     assert text.count("\n") <= 400
 
 
+def source(name: str) -> str:
+    return (BROWSER / "src" / name).read_text("utf-8")
+
+
+def test_hidden_code_points_are_those_of_the_spec() -> None:
+    """Held against the ranges that tests/architecture holds against spec §9.2."""
+    pairs = re.findall(r"\[(0x[0-9a-f]+), (0x[0-9a-f]+)\]", source("escape.mjs"))
+    written = {
+        code for first, last in pairs for code in range(int(first, 16), int(last, 16) + 1)
+    } | {plane << 16 | low for plane in range(17) for low in (0xFFFE, 0xFFFF)}
+    assert written == {code for code in range(0x110000) if escape.is_hidden(chr(code))}
+
+
+def test_reasons_are_those_of_the_spec_in_order() -> None:
+    """Held against the reasons that tests/architecture holds against spec §6.4."""
+    table = source("refusals.mjs").split("export const REASONS")[1].split("};")[0]
+    found = {
+        gate: re.findall(r'"(\w+)"', names)
+        for gate, names in re.findall(r"(\w+): \[(.*?)\]", table, re.S)
+    }
+    assert found == {gate: list(names) for gate, names in spec.REASONS.items()}
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.name)
 def test_source_cites_sections_of_the_spec_that_exist(path: Path) -> None:
-    spec = (PAGE.parents[2] / "docs" / "spec.md").read_text("utf-8")
-    sections = set(re.findall(r"^#{2,4} (\d+(?:\.\d+)*)\.? ", spec, re.M))
+    pages = (PAGE.parents[2] / "docs" / "spec.md").read_text("utf-8")
+    sections = set(re.findall(r"^#{2,4} (\d+(?:\.\d+)*)\.? ", pages, re.M))
     text = re.sub(r"RFC \d+ §[\d.]*\d", "", path.read_text("utf-8"))
     cited = set(re.findall(r"§(\d+(?:\.\d+)*)", text))
     assert cited - sections == set()

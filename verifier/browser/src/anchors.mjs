@@ -23,7 +23,11 @@ export function pinOf(bytes) {
     const document = parsedJson(bytes);
     const wrong = PIN(document, "");
     if (wrong !== null) return { fault: `expected ${wrong.pointer || "/"}: ${wrong.expected}` };
-    return { chain: document.get("chain"), seq: document.get("seq"), digest: document.get("digest") };
+    return {
+      chain: document.get("chain"),
+      seq: document.get("seq"),
+      digest: document.get("digest"),
+    };
   } catch (error) {
     if (!(error instanceof JsonError)) throw error;
     return { fault: `${error.pointer || "the document"}: ${error.message}` };
@@ -37,7 +41,9 @@ export function pinOf(bytes) {
  */
 export async function checkpointsOf({ checkpoints, proofs, vkeys, unreadable }, delivered, chain) {
   const found = {
-    checkpoints: [], findings: unreadable.map(unreadableFinding), warnings: [],
+    checkpoints: [],
+    findings: unreadable.map(unreadableFinding),
+    warnings: [],
     read: checkpoints.length + proofs.length,
   };
   const given = (one) => take(one, noteOf, { isGiven: true, pins: true }, vkeys, chain, found);
@@ -56,14 +62,26 @@ export function unreadableFinding(file) {
   return { check: "unreadable", file, expected: "a file that can be read", found: "none" };
 }
 
-async function take({ name, bytes }, noteIn, { isGiven = false, pins = false, check }, vkeys, chain, found) {
+async function take(
+  { name, bytes },
+  noteIn,
+  { isGiven = false, pins = false, check },
+  vkeys,
+  chain,
+  found,
+) {
   let note;
   try {
     note = noteIn(bytes);
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
     const expected = "a file in its one form";
-    found.findings.push({ check: check ?? "checkpoint", file: name, expected, found: error.message });
+    found.findings.push({
+      check: check ?? "checkpoint",
+      file: name,
+      expected,
+      found: error.message,
+    });
     return;
   }
   const { signed, ...fault } = await signedUnder(note, vkeys, chain);
@@ -89,8 +107,10 @@ export function frontierOf(bytes) {
 export async function held(log, checkpoints, frontier) {
   const result = { findings: [], covered: 0, held: [], isCompared: false };
   const edge = log.first?.seq ?? 0;
-  const levels = edge === 0 || frontier !== null
-    ? await subtreesOf(soundDigests(log, edge), edge, frontier ?? []) : null;
+  const levels =
+    edge === 0 || frontier !== null
+      ? await subtreesOf(soundDigests(log, edge), edge, frontier ?? [])
+      : null;
   const bySize = [...checkpoints].sort((one, other) => one.note.size - other.note.size);
   for (const checkpoint of bySize) await hold(log, checkpoint, levels, result);
   result.findings.splice(1); // the smallest explains the others (spec §16.4)
@@ -111,13 +131,19 @@ async function hold(log, checkpoint, levels, result) {
     result.covered = Math.max(result.covered, note.size);
     result.held.push(checkpoint);
   } else {
-    result.findings.push({ check: "checkpoint_root", file, expected: "the signed root", found: "another" });
+    result.findings.push({
+      check: "checkpoint_root",
+      file,
+      expected: "the signed root",
+      found: "another",
+    });
   }
 }
 
 /** The chain digests of the sound records from the edge on, as far as none is missing. */
 function soundDigests(log, edge) {
   const digests = [];
-  for (let seq = edge; seq < log.soundNext; seq += 1) digests.push(fromHex(log.records.get(seq).digest));
+  for (let seq = edge; seq < log.soundNext; seq += 1)
+    digests.push(fromHex(log.records.get(seq).digest));
   return digests;
 }

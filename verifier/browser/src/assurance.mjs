@@ -8,46 +8,47 @@ import { addFinding, setRow, worst } from "./report.mjs";
  * Gives the pin file to keep from now on, as an object, or null where it stays.
  */
 export function judgeAssurance(logs, { pin, require }) {
-  const isOneEnd = agree(logs);
-  if (pin !== null) for (const log of logs) judgePin(log, pin, isOneEnd);
+  if (pin !== null) for (const log of logs) judgePin(log, pin, logs);
   for (const log of logs) {
     if (require.length > 0) judgeRequired(log, require);
     if (log.verdict !== "VERIFIED") Object.assign(log, { pinnedTo: null, signedTo: null });
     log.assurance = assuranceOf(log);
   }
-  return pin === null ? null : movedPin(logs, pin, isOneEnd);
+  return pin === null ? null : movedPin(logs, pin);
 }
 
-/** Whether all inputs are logs that end with one record. */
-function agree(logs) {
-  return new Set(logs.map((log) => `${log.chain} ${log.lastSeq} ${log.head}`)).size <= 1;
-}
-
-function judgePin(log, pin, isOneEnd) {
+function judgePin(log, pin, logs) {
+  const leave = (why) => setRow(log, "pinned_head", "NOT CHECKED", why);
   if (pin.isAbsent) {
     log.notChecked.push("a head that was seen before: this first look was not pinned");
-    setRow(log, "pinned_head", "NOT CHECKED", "no head was pinned before: this is the first look");
-  } else if (pin.fault !== undefined) {
-    setRow(log, "pinned_head", "NOT CHECKED", "the pin file cannot be used");
-    log.warnings.push(`the pin file is not used: ${pin.fault}`);
-  } else if (log.isExcerpt) {
-    setRow(log, "pinned_head", "NOT CHECKED", "an excerpt does not show which record is the last");
-  } else if (log.lastSeq === null) {
-    setRow(log, "pinned_head", "NOT CHECKED", "no record");
+    leave("no head was pinned before: this is the first look");
+  } else if (log.isExcerpt) leave("an excerpt does not show which record is the last");
+  else if (log.lastSeq === null) leave("no record");
+  else if (log.chain !== pin.chain && mayBeAnother(log, pin, logs)) {
+    leave("the pin is of another chain, of which a log was given or may be missing");
   } else if (log.chain === pin.chain && log.firstSeq > pin.seq) {
-    setRow(log, "pinned_head", "NOT CHECKED", "the log begins after the pinned record");
-  } else holdPin(log, pin, isOneEnd);
+    leave("the log begins after the pinned record");
+  } else holdPin(log, pin);
 }
 
-function holdPin(log, pin, isOneEnd) {
+/** Whether another input is, or may be, the log that the pin is of. */
+function mayBeAnother(log, pin, logs) {
+  return logs.some(
+    (other) =>
+      other !== log && !other.isExcerpt && (other.chain === pin.chain || other.chain === null),
+  );
+}
+
+function holdPin(log, pin) {
   const digest = log.chain === pin.chain ? log.records.get(pin.seq)?.digest : undefined;
-  if (digest !== pin.digest) {
-    const found = log.chain === pin.chain ? (digest ?? `an end at seq ${log.lastSeq}`) : `chain ${log.chain}`;
-    addFinding(log, "pinned_head", `the record ${pin.digest} at seq ${pin.seq}`, found);
-  } else if (isOneEnd) {
+  if (digest === pin.digest) {
     setRow(log, "pinned_head", "PASS", "");
     log.pinnedTo = Math.max(log.pinnedTo ?? 0, pin.seq);
-  } else setRow(log, "pinned_head", "NOT CHECKED", "the inputs do not end with one record");
+    return;
+  }
+  const found =
+    log.chain === pin.chain ? (digest ?? `an end at seq ${log.lastSeq}`) : `chain ${log.chain}`;
+  addFinding(log, "pinned_head", `the record ${pin.digest} at seq ${pin.seq}`, found);
 }
 
 /** The words of spec §16.1 that a verified log reaches. */
@@ -63,17 +64,19 @@ function judgeRequired(log, require) {
   if (log.verdict === "BROKEN") return;
   const isVerified = log.verdict === "VERIFIED";
   const reached = {
-    pinned: isVerified && log.pinnedTo !== null, signed: isVerified && log.signedTo !== null,
+    pinned: isVerified && log.pinnedTo !== null,
+    signed: isVerified && log.signedTo !== null,
   };
   const missing = require.filter((word) => !reached[word]);
   if (missing.length === 0) setRow(log, "required", "PASS", "");
   else addFinding(log, "required", require.join(" and "), `not ${missing.join(" and ")}`);
 }
 
-function movedPin(logs, pin, isOneEnd) {
+function movedPin(logs, pin) {
   const [log] = logs;
+  const ends = new Set(logs.map((one) => `${one.chain} ${one.lastSeq} ${one.head}`));
   const isVerified = worst(logs.map((one) => one.verdict)) === "VERIFIED";
-  if (!isVerified || !isOneEnd || log.isExcerpt || pin.fault !== undefined) return null;
+  if (!isVerified || ends.size > 1 || logs.some((one) => one.isExcerpt)) return null;
   if (!pin.isAbsent && !(log.lastSeq > pin.seq && log.firstSeq <= pin.seq)) return null;
   return { format: PIN_FORMAT, chain: log.chain, seq: log.lastSeq, digest: log.head };
 }

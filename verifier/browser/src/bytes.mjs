@@ -74,7 +74,7 @@ export function sizeOf(text) {
 /** Where `pattern` stands in `bytes` at or after `from`, or -1. */
 export function indexOf(bytes, pattern, from) {
   const last = bytes.length - pattern.length;
-  for (let at = bytes.indexOf(pattern[0], from); at !== -1 && at <= last; ) {
+  for (let at = bytes.indexOf(pattern[0], from); at !== -1 && at <= last;) {
     let same = 1;
     while (same < pattern.length && bytes[at + same] === pattern[same]) same += 1;
     if (same === pattern.length) return at;

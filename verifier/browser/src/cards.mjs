@@ -11,19 +11,27 @@ const PAGE = 50;
 export class Cards {
   constructor(logs) {
     this.rows = logs.flatMap(({ path, log }) =>
-      [...log.histories.cards].map(([hash, history]) => rowOf(path, log, hash, history)));
+      [...log.histories.cards].map(([hash, history]) => rowOf(path, log, hash, history)),
+    );
     this.rows.forEach((row, index) => (row.index = index));
   }
 
   /** One page of those that match `filter`: the beginning of a hash, a state, or words of a row. */
   list(filter, from) {
     const wanted = filter.trim().toLowerCase();
-    const found = wanted === "" ? this.rows : this.rows.filter((row) => row.search.includes(wanted));
+    const found =
+      wanted === "" ? this.rows : this.rows.filter((row) => row.search.includes(wanted));
     const rows = found.slice(from, from + PAGE);
     return {
-      total: found.length, from, next: from + rows.length,
+      total: found.length,
+      from,
+      next: from + rows.length,
       rows: rows.map(({ hash, state, title, findings, index }) => ({
-        hash, state, title, findings, index,
+        hash,
+        state,
+        title,
+        findings,
+        index,
       })),
     };
   }
@@ -35,7 +43,11 @@ export class Cards {
     const envelope = history.envelope;
     const isReadable = envelope !== null && envelope.fault === null && !envelope.isOtherFormat;
     return {
-      hash, path, state, events: history.events, blamed: history.blamed,
+      hash,
+      path,
+      state,
+      events: history.events,
+      blamed: history.blamed,
       lines: isReadable ? cardLines(envelope.value, hash) : null,
       properties: propertiesOf(log, card, history),
     };
@@ -43,18 +55,26 @@ export class Cards {
 }
 
 function rowOf(path, log, hash, history) {
-  const state = stateOf(log.state, log.state.cards.get(hash), log.tally.endAt) ?? "never issued here";
+  const state =
+    stateOf(log.state, log.state.cards.get(hash), log.tally.endAt) ?? "never issued here";
   const title = titleOf(history.envelope);
   const findings = history.blamed.length;
   return {
-    hash, path, log, history, state, title, findings,
+    hash,
+    path,
+    log,
+    history,
+    state,
+    title,
+    findings,
     search: `${hash} ${state} ${title} ${findings > 0 ? "finding" : ""} ${path}`.toLowerCase(),
   };
 }
 
 /** Tool, task and step of an envelope, in words. */
 function titleOf(envelope) {
-  if (envelope === null || envelope.fault !== null || envelope.isOtherFormat) return "no readable envelope";
+  if (envelope === null || envelope.fault !== null || envelope.isOtherFormat)
+    return "no readable envelope";
   const { value } = envelope;
   const task = value.get("task");
   const shown = (text) => `"${escaped(text)}"`;

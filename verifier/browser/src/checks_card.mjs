@@ -33,13 +33,12 @@ function onCard(kinds, check) {
 
 export const CARD_CHECKS = {
   opened: (log, record) => {
-    if (log.scope !== null && record.seq !== 0 && record.kind !== "opened") return undefined;
-    if (log.state.epoch > 0 || (log.state.isEdgeOpen && record.kind !== "opened")) return undefined;
     const isOpened = record.kind === "opened";
-    if ((record.seq === 0) === isOpened) return null;
-    return isOpened
-      ? { expected: "opened at seq 0 alone", found: `opened at seq ${record.seq}` }
-      : { expected: "opened at seq 0", found: record.kind };
+    if (isOpened && record.seq !== 0) {
+      return { expected: "opened at seq 0 alone", found: `opened at seq ${record.seq}` };
+    }
+    if (log.state.epoch > 0 || log.state.isEdgeOpen) return undefined;
+    return unless(record.seq === 0 && !isOpened, "opened at seq 0", record.kind);
   },
   issued_once: (log, record) => {
     if (record.kind !== "issued") return undefined;
@@ -90,7 +89,8 @@ export const CARD_CHECKS = {
     return unless(isBlank(id), "an id that can be seen", "a blank one");
   }),
   decided_once: onCard(["resolved"], (card) =>
-    unless(card.decision !== null, "no decision before", String(card.decision))),
+    unless(card.decision !== null, "no decision before", String(card.decision)),
+  ),
   in_time: onCard(["resolved", "withdrawn", "dispatched"], (card, record, log) => {
     const { state } = log;
     if (card.decision === null && record.kind !== "dispatched") {
@@ -101,17 +101,21 @@ export const CARD_CHECKS = {
     return unless(state.isLapsed(card, record.at), "a grant in time", String(record.at));
   }),
   withdrawn: onCard(["resolved", "withdrawn", "dispatched"], (card) =>
-    unless(card.isWithdrawn, "a card that was not withdrawn", "a withdrawn one")),
+    unless(card.isWithdrawn, "a card that was not withdrawn", "a withdrawn one"),
+  ),
   latest: onCard(["resolved", "withdrawn", "dispatched"], (card, record, log) =>
-    unless(!log.state.isLatest(card), "the latest card of its step", "an earlier one")),
+    unless(!log.state.isLatest(card), "the latest card of its step", "an earlier one"),
+  ),
   withdraw_state: onCard(["withdrawn"], (card) => {
     const over = card.isDispatched ? "a dispatched card" : "a rejected card";
     return unless(card.isDispatched || card.decision === "reject", "an open card or a grant", over);
   }),
   approved: onCard(["dispatched"], (card) =>
-    unless(card.decision !== "approve", "an approved card", card.decision ?? "no decision")),
+    unless(card.decision !== "approve", "an approved card", card.decision ?? "no decision"),
+  ),
   dispatched_once: onCard(["dispatched"], (card) =>
-    unless(card.isDispatched, "no dispatch before", "one")),
+    unless(card.isDispatched, "no dispatch before", "one"),
+  ),
   rebuilt: onCard(["dispatched"], (card, record, log) => rebuiltFault(card, record, log)),
   settled: onCard(["settled"], (card, record) => {
     if (!card.isDispatched) return { expected: "a dispatch before", found: "none" };
@@ -132,10 +136,13 @@ function judgedStep(log, record) {
   if (record.kind !== "issued") return undefined;
   const step = log.state.steps.get(record.task);
   if (step?.isEdge ?? log.state.isEdgeOpen) return EDGE;
-  const isNamed = record.supersedes !== null ||
+  const isNamed =
+    record.supersedes !== null ||
     (isReadable(record.envelope) && record.envelope.value.has("prior_attempt"));
   if (step === undefined) return log.state.epoch > 0 && isNamed ? undefined : null;
-  return step.epoch === log.state.epoch && !log.state.issued(record.card)?.isTouched ? step : undefined;
+  return step.epoch === log.state.epoch && !log.state.issued(record.card)?.isTouched
+    ? step
+    : undefined;
 }
 
 export function isReadable(envelope) {
@@ -174,7 +181,10 @@ function exceptionFault(card, rebuilt, rules) {
     return { expected: "profiles that let the basis drift", found: "others" };
   }
   if (rebuilt !== null && !isWellFormed(rebuilt)) {
-    return { expected: "a well-formed rebuilt envelope", found: rebuilt.fault?.expected ?? "another" };
+    return {
+      expected: "a well-formed rebuilt envelope",
+      found: rebuilt.fault?.expected ?? "another",
+    };
   }
   if (rebuilt === null || !isReadable(card.envelope)) return null;
   return driftFault(card.envelope.value, rebuilt.value, rules);

@@ -2,7 +2,14 @@
 
 import { isReadable, unjudged } from "./checks_card.mjs";
 import { CLASSES } from "./envelope.mjs";
-import { claimFault, claimedClass, fixedFault, floorFault, isOwn, manifestFault } from "./policy.mjs";
+import {
+  claimFault,
+  claimedClass,
+  fixedFault,
+  floorFault,
+  isOwn,
+  manifestFault,
+} from "./policy.mjs";
 import { isAssured } from "./profile.mjs";
 import { needsProfiles } from "./checks_refusal.mjs";
 
@@ -12,7 +19,9 @@ const unless = (fault, expected, found) => (fault ? { expected, found } : null);
 function onEvidence(check) {
   return (log, record) => {
     const card = evidenceCard(log, record);
-    return card === null ? undefined : check(record.envelope.value, log.rulesOf(card), card, record);
+    return card === null
+      ? undefined
+      : check(record.envelope.value, log.rulesOf(card), card, record);
   };
 }
 
@@ -21,18 +30,23 @@ export function evidenceCard(log, record) {
   if (record.card === null || !isReadable(record.envelope)) return null;
   if (record.kind === "refused" && record.body.get("gate") === "issue") return null;
   const card = log.cardOf(record);
+  if (record.kind !== "issued" && !card.isIssued && log.state.isEdgeOpen) return null;
   return card.isJudged || card.isTouched ? null : card;
 }
 
 export const POLICY_CHECKS = {
   profile_form: (log, record) => {
-    const bytes = record.kind === "opened" || record.kind === "configured"
-      ? record.openings.get("profile") : undefined;
+    const bytes =
+      record.kind === "opened" || record.kind === "configured"
+        ? record.openings.get("profile")
+        : undefined;
     if (bytes === undefined) return undefined;
     const { fault } = log.governance.profileFrom(record.bound.get("profile"), bytes);
     return unless(fault, "a profile in canonical form", fault);
   },
-  claim: onEvidence((envelope) => (envelope.has("approval_basis") ? claimFault(envelope) : undefined)),
+  claim: onEvidence((envelope) =>
+    envelope.has("approval_basis") ? claimFault(envelope) : undefined,
+  ),
   floor: onEvidence((envelope, rules) => (rules.any ? floorFault(envelope, rules) : undefined)),
   manifest: onEvidence((envelope, rules, card, record) => {
     const manifest = envelope.get("review_manifest");
@@ -44,7 +58,9 @@ export const POLICY_CHECKS = {
     if (view === undefined || !presented) return null;
     return unless(presented !== view, `the presented text ${view}`, presented);
   }),
-  fixed_parameter: onEvidence((envelope, rules) => (rules.any ? fixedFault(envelope, rules) : undefined)),
+  fixed_parameter: onEvidence((envelope, rules) =>
+    rules.any ? fixedFault(envelope, rules) : undefined,
+  ),
   self_approval: (log, record) => {
     const card = decidedCard(log, record);
     if (card === null) return undefined;
@@ -99,5 +115,6 @@ function decidedCard(log, record) {
   const card = log.cardOf(record);
   if (card.isTouched) return null;
   return isReadable(record.envelope) && card.envelope === null
-    ? { ...card, envelope: record.envelope } : card;
+    ? { ...card, envelope: record.envelope }
+    : card;
 }

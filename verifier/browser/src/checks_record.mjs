@@ -41,7 +41,9 @@ export const RECORD_CHECKS = {
     if (record.isFirst && record.seq !== 0 && !log.isEdgeNamed) return undefined;
     const expected = record.isFirst && record.seq === 0 ? ZEROS : log.lastDigest;
     if (record.prev === expected) return null;
-    return log.afterUnsound || record.placed === BELONGS ? undefined : { expected, found: record.prev };
+    return log.afterUnsound || record.placed === BELONGS
+      ? undefined
+      : { expected, found: record.prev };
   },
   kid: (log, record) => {
     if (record.isFirst || log.scope?.card || log.afterUnsound) return undefined;
@@ -88,7 +90,11 @@ export const RECORD_CHECKS = {
   },
   inclusion: (log, record) => {
     if (record.proofFails === undefined) return undefined;
-    return unless(record.proofFails, "a proof that the record stands in the signed tree", "another");
+    return unless(
+      record.proofFails,
+      "a proof that the record stands in the signed tree",
+      "another",
+    );
   },
   card_hash: (log, record) => {
     const digest = record.openingDigests.get("envelope");
@@ -133,7 +139,8 @@ function bodyOf(log, record) {
 
 function bodyFault({ kind, body, at }, { value, task }) {
   const issuedAt = Math.floor(at / 1000);
-  if (hex(body.get("task")) !== task) return { expected: `task ${task}`, found: hex(body.get("task")) };
+  if (hex(body.get("task")) !== task)
+    return { expected: `task ${task}`, found: hex(body.get("task")) };
   if (value.get("issued_at") !== issuedAt) {
     return { expected: `issued_at ${issuedAt}`, found: String(value.get("issued_at")) };
   }
@@ -146,6 +153,7 @@ function bodyFault({ kind, body, at }, { value, task }) {
   const supersedes = body.has("supersedes") ? hex(body.get("supersedes")) : undefined;
   return unless(
     value.get("supersedes") !== supersedes,
-    `supersedes ${value.get("supersedes")}`, String(supersedes),
+    `supersedes ${value.get("supersedes")}`,
+    String(supersedes),
   );
 }

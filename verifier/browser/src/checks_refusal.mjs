@@ -17,7 +17,8 @@ export const REFUSAL_CHECKS = {
   refusal_count: (log, record) => {
     if (record.kind !== "refused") return undefined;
     const before = log.state.counts.get(countKey(record)) ?? { value: 0, epoch: 0 };
-    if (log.state.counts.has(countKey(record)) && log.state.epoch === 0) return countFault(before, record);
+    if (log.state.counts.has(countKey(record)) && log.state.epoch === 0)
+      return countFault(before, record);
     const isSure = before.epoch === log.state.epoch || judgedCard(log, record) !== null;
     if (!isSure || !isJudged(log, record)) return restsOnEdge(log, record);
     return countFault(before, record);
@@ -57,7 +58,9 @@ export function isAsserted(log, record) {
 export function needsProfiles(log, record) {
   const order = REASONS[record.body.get("gate")];
   const reason = order.indexOf(record.body.get("reason"));
-  const first = { issue: "evidence_below_floor", resolve: "self_approval" }[record.body.get("gate")];
+  const first = { issue: "evidence_below_floor", resolve: "self_approval" }[
+    record.body.get("gate")
+  ];
   if (first !== undefined) return reason >= order.indexOf(first);
   return record.body.get("reason") === "evidence_below_floor";
 }
@@ -78,7 +81,9 @@ function cardFault(log, record) {
   const gate = record.body.get("gate");
   if (gate === "issue") return null;
   const named = ["target", ...(gate === "resolve" || gate === "withdraw" ? ["echo"] : [])];
-  const hashes = named.filter((name) => record.body.has(name)).map((name) => hex(record.body.get(name)));
+  const hashes = named
+    .filter((name) => record.body.has(name))
+    .map((name) => hex(record.body.get(name)));
   if (hashes.length === 0) return null;
   const expected = hashes.find((hash) => log.state.issued(hash) !== null) ?? null;
   if (expected === record.card || log.state.epoch > 0 || log.state.isEdgeOpen) return null;
@@ -95,7 +100,8 @@ function reasonFault(log, record) {
       if (isTrue !== false || isAsserted(log, record)) return null;
       return { expected: "a reason that holds", found: recorded };
     }
-    if (isTrue === true) return { expected: `the first reason that holds, ${reason}`, found: recorded };
+    if (isTrue === true)
+      return { expected: `the first reason that holds, ${reason}`, found: recorded };
   }
   return null;
 }
@@ -109,7 +115,8 @@ const HOLDS = {
     const task = hex(record.body.get("task"));
     const latest = state.steps.get(task)?.latest ?? null;
     const known = (test) => (envelope === null ? null : test());
-    const ruled = (fault) => known(() => (fault(envelope) !== null ? true : rules.isKnown ? false : null));
+    const ruled = (fault) =>
+      known(() => (fault(envelope) !== null ? true : rules.isKnown ? false : null));
     const openExists = () => {
       const card = latest === null ? null : state.cards.get(latest);
       if (card === null || !state.isOpen(card) || state.isLate(card, record.at)) return false;
@@ -141,7 +148,9 @@ const HOLDS = {
   withdraw: (log, record) => {
     const card = log.state.issued(record.card);
     const isOver = () =>
-      card.decision === null ? log.state.isLate(card, record.at) : log.state.isLapsed(card, record.at);
+      card.decision === null
+        ? log.state.isLate(card, record.at)
+        : log.state.isLapsed(card, record.at);
     return {
       hash_mismatch: () => echoFails(log, record),
       missing_approver: () => !record.body.has("approver"),

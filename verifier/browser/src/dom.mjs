@@ -29,12 +29,31 @@ export function button(label, act, attributes = {}) {
 /** A table with a caption, column heads and rows of cells; the first cell of a row is its head. */
 export function table(caption, heads, rows) {
   const cells = ([first, ...rest]) =>
-    element("tr", {}, element("th", { scope: "row" }, first), rest.map((cell) => element("td", {}, cell)));
-  return element("div", { class: "wide", tabindex: "0", role: "region", "aria-label": caption },
-    element("table", {},
+    element(
+      "tr",
+      {},
+      element("th", { scope: "row" }, first),
+      rest.map((cell) => element("td", {}, cell)),
+    );
+  return element(
+    "div",
+    { class: "wide", tabindex: "0", role: "region", "aria-label": caption },
+    element(
+      "table",
+      {},
       element("caption", {}, caption),
-      element("thead", {}, element("tr", {}, heads.map((head) => element("th", { scope: "col" }, head)))),
-      element("tbody", {}, rows.map(cells))));
+      element(
+        "thead",
+        {},
+        element(
+          "tr",
+          {},
+          heads.map((head) => element("th", { scope: "col" }, head)),
+        ),
+      ),
+      element("tbody", {}, rows.map(cells)),
+    ),
+  );
 }
 
 /** Unix milliseconds as a UTC time. */

@@ -2,8 +2,21 @@
 
 import { canonical, canonicalText } from "./jcs.mjs";
 import {
-  anything, hex32, isText, list, members, name, notNull, object, oneOf, pointer, rule, text, time,
-  truth, whole,
+  anything,
+  hex32,
+  isText,
+  list,
+  members,
+  name,
+  notNull,
+  object,
+  oneOf,
+  pointer,
+  rule,
+  text,
+  time,
+  truth,
+  whole,
 } from "./schema.mjs";
 
 export const FORMAT = "cardchain-card/1";

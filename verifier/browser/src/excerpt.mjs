@@ -29,9 +29,14 @@ export async function excerptOf(bytes) {
   }
   if (!isListOf(openings, Uint8Array)) throw new Malformed("no list of openings");
   const found = {
-    scope: scopeOf(scope), records: records.map(bareRecord), proofs: proofsOf(proofs),
+    scope: scopeOf(scope),
+    records: records.map(bareRecord),
+    proofs: proofsOf(proofs),
   };
-  ascending(found.records.map((record) => record.seq).filter((seq) => seq !== null), "records");
+  ascending(
+    found.records.map((record) => record.seq).filter((seq) => seq !== null),
+    "records",
+  );
   await putIn(found.records, openings);
   if (found.scope.card) checkReceipt(found);
   return found;
@@ -60,7 +65,8 @@ function scopeOf(scope) {
   }
   if (names === "to from") {
     const [from, to] = [scope.get("from"), scope.get("to")];
-    if ([from, to].every((end) => isWhole(end, 0, Number.MAX_SAFE_INTEGER)) && from <= to) return { from, to };
+    if ([from, to].every((end) => isWhole(end, 0, Number.MAX_SAFE_INTEGER)) && from <= to)
+      return { from, to };
   }
   throw new Malformed("a scope that is neither a card nor a range");
 }
@@ -85,7 +91,10 @@ function proofsOf(texts) {
     throw new Malformed("no list of proofs");
   }
   const proofs = texts.map(inclusionProof);
-  ascending(proofs.map((proof) => proof.index), "proofs");
+  ascending(
+    proofs.map((proof) => proof.index),
+    "proofs",
+  );
   if (proofs.some((proof) => proof.noteText !== proofs[0].noteText)) {
     throw new Malformed("proofs under several checkpoints");
   }
@@ -118,8 +127,11 @@ async function putIn(records, openings) {
 }
 
 function checkReceipt({ scope, records }) {
-  const own = records.filter((record) => record.kind !== undefined && !BESIDE.includes(record.kind));
-  if (own.some((record) => record.card !== scope.card)) throw new Malformed("a record of another card");
+  const own = records.filter(
+    (record) => record.kind !== undefined && !BESIDE.includes(record.kind),
+  );
+  if (own.some((record) => record.card !== scope.card))
+    throw new Malformed("a record of another card");
   if (own[0]?.kind !== "issued") throw new Malformed("a receipt that does not begin with issued");
 }
 
@@ -130,12 +142,14 @@ function checkReceipt({ scope, records }) {
 export async function cover({ records, proofs }, isSigned) {
   if (!isSigned) return;
   const bySeq = new Map(records.map((record) => [record.seq, record]));
-  await Promise.all(proofs.map(async (proof) => {
-    const record = bySeq.get(proof.index);
-    if (record === undefined) return;
-    record.proofFails = !(await includes(proof, fromHex(record.digest), proof.note));
-    record.isCovered = !record.proofFails;
-  }));
+  await Promise.all(
+    proofs.map(async (proof) => {
+      const record = bySeq.get(proof.index);
+      if (record === undefined) return;
+      record.proofFails = !(await includes(proof, fromHex(record.digest), proof.note));
+      record.isCovered = !record.proofFails;
+    }),
+  );
   for (const record of [...records].reverse()) {
     const next = bySeq.get(record.seq + 1);
     if (next?.isCovered && next.prev === record.digest) record.isCovered = true;

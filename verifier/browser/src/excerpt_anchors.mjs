@@ -14,13 +14,18 @@ export async function excerptAnchors(file, excerpt, options, chain) {
   const { proofs, vkeys } = options;
   const given = await checkpointsOf({ ...options, proofs: [] }, [], chain);
   const found = {
-    ...given, isExcerpt: true, isSigned: false, held: [], own: excerpt.proofs[0]?.note ?? null,
+    ...given,
+    isExcerpt: true,
+    isSigned: false,
+    held: [],
+    own: excerpt.proofs[0]?.note ?? null,
     consistency: "none",
   };
   await judgeOwn(file, found, vkeys, chain);
   if (found.own === null || !found.isSigned || given.checkpoints.length === 0) return found;
   found.consistency = "open";
-  for (const checkpoint of given.checkpoints) await compare(checkpoint, proofs, found, vkeys, chain);
+  for (const checkpoint of given.checkpoints)
+    await compare(checkpoint, proofs, found, vkeys, chain);
   return found;
 }
 
@@ -39,11 +44,13 @@ async function compare(checkpoint, proofs, found, vkeys, chain) {
   const { own } = found;
   if (note.size === own.size) {
     if (sameBytes(note.root, own.root)) agree(checkpoint, found);
-    else fail(found, { check: "consistency", file, expected: "one root at one size", found: "two" });
+    else
+      fail(found, { check: "consistency", file, expected: "one root at one size", found: "two" });
     return;
   }
   const [older, newer] = note.size < own.size ? [note, own] : [own, note];
-  for (const proof of proofs) await tryProof(proof, { older, newer, checkpoint }, found, vkeys, chain);
+  for (const proof of proofs)
+    await tryProof(proof, { older, newer, checkpoint }, found, vkeys, chain);
 }
 
 async function tryProof({ name, bytes }, { older, newer, checkpoint }, found, vkeys, chain) {
@@ -52,7 +59,12 @@ async function tryProof({ name, bytes }, { older, newer, checkpoint }, found, vk
     proof = consistencyProof(bytes);
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
-    fail(found, { check: "consistency", file: name, expected: "a consistency proof", found: error.message });
+    fail(found, {
+      check: "consistency",
+      file: name,
+      expected: "a consistency proof",
+      found: error.message,
+    });
     return;
   }
   const { signed, ...fault } = await signedUnder(proof.note, vkeys, chain);

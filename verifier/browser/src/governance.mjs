@@ -28,7 +28,9 @@ export class Governance {
     const known = found.filter(([, one]) => one?.rules).map(([, one]) => one.rules);
     const missing = found.filter(([, one]) => one === null).map(([digest]) => digest);
     return {
-      ...combined(known), missing, any: wanted.length > 0,
+      ...combined(known),
+      missing,
+      any: wanted.length > 0,
       mustReview: known.some((rules) => !rules.mayDrift),
       isKnown: chainProfile !== UNKNOWN && known.length === found.length,
     };

@@ -47,7 +47,11 @@ export class Histories {
     if (!record.card) return;
     const history = this.of(record.card);
     history.events.push({
-      seq: record.seq, at: record.at, kind: record.kind, isSound, words: TELLS[record.kind](record.body),
+      seq: record.seq,
+      at: record.at,
+      kind: record.kind,
+      isSound,
+      words: TELLS[record.kind](record.body),
     });
     const isWhole = record.openingDigests.get("envelope") === record.card;
     if (history.envelope === null && isWhole) history.envelope = record.envelope;

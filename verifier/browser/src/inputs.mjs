@@ -8,7 +8,9 @@ import { PROFILE_FORMAT } from "./profile.mjs";
 const MOST_OF_A_DOCUMENT = 1048576;
 const LOG_NAMES = /\.(?:cbor|cbor\.gz|excerpt)$/;
 const KIND_OF_FORMAT = new Map([
-  [KEY_FORMAT, "keys"], [PROFILE_FORMAT, "profiles"], [PIN_FORMAT, "pins"],
+  [KEY_FORMAT, "keys"],
+  [PROFILE_FORMAT, "profiles"],
+  [PIN_FORMAT, "pins"],
 ]);
 
 /** An empty choice: logs as {path, file} or {path, entries}, everything else as {name, file}. */
@@ -32,7 +34,8 @@ export async function sorted(files) {
     const ledger = [...ledgers.keys()].find((folder) => one.path.startsWith(`${folder}/`));
     if (ledger !== undefined) {
       ledgers.get(ledger).push({ name: one.path.slice(ledger.length + 1), file: one.file });
-    } else if (!LOG_NAMES.test(one.path)) await sortDocument({ name: one.path, file: one.file }, found);
+    } else if (!LOG_NAMES.test(one.path))
+      await sortDocument({ name: one.path, file: one.file }, found);
   }
   for (const [path, entries] of ledgers) found.inputs.push({ path, entries });
   return found;
@@ -40,8 +43,10 @@ export async function sorted(files) {
 
 /** Sorts a file that is no log by its name by what stands in it; the strict readers judge it later. */
 async function sortDocument(document, found) {
-  const text = document.file.size > MOST_OF_A_DOCUMENT ? null
-    : textOf(new Uint8Array(await document.file.arrayBuffer()));
+  const text =
+    document.file.size > MOST_OF_A_DOCUMENT
+      ? null
+      : textOf(new Uint8Array(await document.file.arrayBuffer()));
   const kind = text === null ? null : kindOf(text);
   if (kind !== null) found[kind].push(document);
   else if (document.name.includes("/")) found.unused.push(document);
@@ -68,11 +73,13 @@ function formatOf(text) {
  * entries alone. What a drop holds can be asked for only before the first wait.
  */
 export async function dropped(transfer) {
-  const items = [...transfer.items].filter((item) => item.kind === "file").map((item) => ({
-    file: item.getAsFile(),
-    entry: item.webkitGetAsEntry?.() ?? null,
-    handle: item.getAsFileSystemHandle?.().catch(() => null) ?? null,
-  }));
+  const items = [...transfer.items]
+    .filter((item) => item.kind === "file")
+    .map((item) => ({
+      file: item.getAsFile(),
+      entry: item.webkitGetAsEntry?.() ?? null,
+      handle: item.getAsFileSystemHandle?.().catch(() => null) ?? null,
+    }));
   const files = [];
   for (const { file, entry, handle } of items) {
     if (!entry?.isDirectory) {
@@ -108,7 +115,10 @@ async function walkEntry(entry, folder, files) {
 
 /** The files of an input element, which can then take the same ones again: [{path, file}]. */
 export function chosen(input) {
-  const files = [...input.files].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
+  const files = [...input.files].map((file) => ({
+    path: file.webkitRelativePath || file.name,
+    file,
+  }));
   input.value = "";
   return files;
 }

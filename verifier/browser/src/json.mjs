@@ -117,7 +117,8 @@ class JsonReader {
     for (;;) {
       found += this.match(PLAIN);
       if (this.take('"')) break;
-      if (!this.take("\\")) throw new JsonError(pointer, "a text that does not end, or a raw control");
+      if (!this.take("\\"))
+        throw new JsonError(pointer, "a text that does not end, or a raw control");
       found += this.escape(pointer);
     }
     if (!found.isWellFormed()) throw new JsonError(pointer, "an unpaired surrogate");

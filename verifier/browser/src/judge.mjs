@@ -1,12 +1,13 @@
 /* Replays one log: runs the table of checks over its records, by the rules of spec §10.3. */
 
 import { hex } from "./bytes.mjs";
-import { CARD_CHECKS, isReadable } from "./checks_card.mjs";
-import { POLICY_CHECKS, evidenceCard } from "./checks_policy.mjs";
+import { CARD_CHECKS } from "./checks_card.mjs";
+import { POLICY_CHECKS } from "./checks_policy.mjs";
 import { BELONGS, RECORD_CHECKS } from "./checks_record.mjs";
-import { REFUSAL_CHECKS, countKey, isAsserted } from "./checks_refusal.mjs";
+import { REFUSAL_CHECKS } from "./checks_refusal.mjs";
 import { Governance } from "./governance.mjs";
 import { Histories } from "./history.mjs";
+import { countLeaf, keep, seeStep } from "./keep.mjs";
 import { PLACE_CHECKS, hasUnnamed, missingOpenings, remember, withheldOf } from "./openings.mjs";
 import { Sequence, holeBefore } from "./place.mjs";
 import { EDGE, State, UNKNOWN } from "./state.mjs";
@@ -14,15 +15,26 @@ import { CHECKS, ORDER, UNSOUND_GROUPS } from "./table.mjs";
 import { Tally } from "./tally.mjs";
 
 const FUNCTIONS = {
-  ...RECORD_CHECKS, ...CARD_CHECKS, ...POLICY_CHECKS, ...REFUSAL_CHECKS, ...PLACE_CHECKS,
+  ...RECORD_CHECKS,
+  ...CARD_CHECKS,
+  ...POLICY_CHECKS,
+  ...REFUSAL_CHECKS,
+  ...PLACE_CHECKS,
 };
 const RUNNING = CHECKS.filter((check) => check.id in FUNCTIONS).map((check) => ({
-  ...check, run: FUNCTIONS[check.id],
+  ...check,
+  run: FUNCTIONS[check.id],
 }));
 const UNSOUND_CHECKS = ["opening_digest", "inclusion"];
 /** What an excerpt leaves out (spec §14.3); a receipt leaves out kid and rekey too. */
 const NOT_IN_EXCERPT = [
-  "supersedes", "prior_attempt", "latest", "refusal_reason", "refusal_count", "recovered", "pruned",
+  "supersedes",
+  "prior_attempt",
+  "latest",
+  "refusal_reason",
+  "refusal_count",
+  "recovered",
+  "pruned",
 ];
 const NOT_WHERE_TOUCHED = ["lifecycle", "policy evidence", "refusals true"];
 const NOT_WHERE_BELONGING = [...NOT_WHERE_TOUCHED, "manifest", "key lifecycle", "time"];
@@ -37,7 +49,15 @@ export class Log {
    * null; `allowsWithheld`: whether openings may be absent.
    */
   constructor({
-    chain, ring, pins, profiles, floor, since, sizes = [], scope = null, allowsWithheld = false,
+    chain,
+    ring,
+    pins,
+    profiles,
+    floor,
+    since,
+    sizes = [],
+    scope = null,
+    allowsWithheld = false,
   }) {
     Object.assign(this, { chain, ring, pins, floor, since, scope, allowsWithheld });
     this.governance = new Governance(profiles);
@@ -198,89 +218,28 @@ export class Log {
   }
 
   leave(record, { failed, belongs }) {
-    const isUnsound = record.isOtherVersion || (failed !== null &&
-      (UNSOUND_GROUPS.includes(failed.group) || UNSOUND_CHECKS.includes(failed.id)));
+    const isUnsound =
+      record.isOtherVersion ||
+      (failed !== null &&
+        (UNSOUND_GROUPS.includes(failed.group) || UNSOUND_CHECKS.includes(failed.id)));
     this.inForeignRun = failed?.id === "chain" || (belongs && record.chain !== this.chain);
     if (failed !== null || belongs) this.touch(record);
     if (isUnsound || belongs) {
-      this.seeStep(record, false);
+      seeStep(this, record, false);
       this.lose();
-    } else this.keep(record);
+    } else keep(this, record);
     if (record.kind === "pruned" && record.body.get("before") === this.first.seq) {
       this.isEdgeTold = true;
     }
     this.histories.take(record, !(isUnsound || belongs));
     remember(this, record, isUnsound || belongs);
     this.lastCheck = failed?.id ?? null;
-    if (!isUnsound && !belongs && record.seq === (this.soundNext ?? this.first.seq)) {
-      this.soundNext = record.seq + 1;
-    }
+    countLeaf(this, record, failed !== null || belongs);
     this.lastSeq = record.seq;
     this.lastDigest = record.digest;
     this.head = record.digest;
     this.follow(record);
     this.afterUnsound = isUnsound || belongs;
-  }
-
-  keep(record) {
-    this.tally.takeSound(record, record.kind === "refused" && isAsserted(this, record));
-    const judged = evidenceCard(this, record);
-    this.kids.add(record.kid);
-    if (record.kind === "rekeyed") this.kids.add(hex(record.body.get("kid")));
-    this.seeStep(record, true);
-    this.state.fold(record);
-    if (record.kind === "pruned") this.keepPruned(record.body.get("before"));
-    if (record.card !== null && record.kind !== "refused") {
-      const card = this.state.card(record.card);
-      if (record.kind === "issued" && record.envelope === null) card.issuedBody = record;
-      if (record.kind === "issued" && isInForce(card.chainProfile)) this.tally.governed += 1;
-      if (record.envelope !== null) this.show(card, record);
-      if (judged !== null) card.isJudged = true;
-    } else if (record.card !== null && record.envelope !== null) {
-      this.showRefused(record, judged);
-    }
-    if (record.kind === "refused") this.keepRefusal(record);
-    if (record.card === null && record.body.has("vkey")) this.announced = record.body.get("vkey");
-  }
-
-  /**
-   * Notes the step of a record. After an unsound record it is certain that a step begins only
-   * where an issued record says that no card was before (spec §10.3, rule 7).
-   */
-  seeStep(record, isSound) {
-    const task = record.task ?? record.envelope?.task;
-    if (!task || this.state.steps.has(task)) return;
-    const begins = record.kind === "issued" && isSound && record.supersedes === null &&
-      !(isReadable(record.envelope) && record.envelope.value.has("prior_attempt"));
-    const step = this.state.step(task);
-    if (this.state.epoch > 0 && !begins) step.epoch = -1;
-  }
-
-  show(card, record) {
-    if (card.envelope === null && isReadable(record.envelope)) {
-      this.tally.takeEvidence(record.envelope.value);
-    }
-    card.envelope ??= record.envelope;
-    card.issuedBody = null;
-  }
-
-  showRefused(record, judged) {
-    if (record.body.get("gate") === "issue") return;
-    this.show(this.state.card(record.card), record);
-    if (judged !== null) this.state.card(record.card).isJudged = true;
-  }
-
-  keepPruned(before) {
-    this.prunedBefore = before;
-    if (before !== this.first.seq) return;
-    this.isEdgeNamed = true;
-    if (this.state.isEdgeOpen) this.state.closeEdge();
-  }
-
-  keepRefusal(record) {
-    const { epoch } = this.state;
-    const count = { value: record.body.get("count"), epoch, seq: record.seq };
-    this.state.counts.set(countKey(record), count);
   }
 
   touch(record) {
@@ -311,7 +270,8 @@ export class Log {
     if (record.isCovered) return;
     const seq = record.seq ?? (this.sequence.next ?? 1) - 1;
     const first = this.missingKids.get(kid);
-    for (const size of this.thresholds) if (seq >= size && !first.has(size)) first.set(size, record);
+    for (const size of this.thresholds)
+      if (seq >= size && !first.has(size)) first.set(size, record);
   }
 
   /** After the last record: what is still missing, beyond the records that checkpoints cover. */
@@ -320,20 +280,25 @@ export class Log {
       const record = first.get(covered);
       if (record === undefined) continue;
       this.absentKids.add(kid);
-      this.reportRecord("key_missing", record, { expected: `the secret of kid ${kid}`, found: "none" });
+      this.reportRecord("key_missing", record, {
+        expected: `the secret of kid ${kid}`,
+        found: "none",
+      });
     }
     const absent = missingOpenings(this);
     if (this.allowsWithheld) this.withheld = withheldOf(absent);
     else {
       for (const { record, names } of absent) {
         this.reportRecord("opening_missing", record, {
-          expected: `the opening ${names[0]}, or a redacted event that names it`, found: "none",
+          expected: `the opening ${names[0]}, or a redacted event that names it`,
+          found: "none",
         });
       }
     }
     this.findings.sort(
       (one, other) =>
-        one.fileIndex - other.fileIndex || one.order - other.order ||
+        one.fileIndex - other.fileIndex ||
+        one.order - other.order ||
         ORDER.get(one.check) - ORDER.get(other.check),
     );
   }
@@ -346,7 +311,14 @@ export class Log {
 
   report(check, { file, offset, seq, expected, found, order = offset ?? -1 }) {
     this.findings.push({
-      check, file: file.name, fileIndex: file.index, order, offset, seq, expected, found,
+      check,
+      file: file.name,
+      fileIndex: file.index,
+      order,
+      offset,
+      seq,
+      expected,
+      found,
     });
   }
 
@@ -362,16 +334,18 @@ export class Log {
 
   /** The rules that a card was issued under (spec §8.5). */
   rulesOf(card) {
-    const basis = card.envelope?.fault === null && !card.envelope.isOtherFormat
-      ? card.envelope.value.get("approval_basis") : undefined;
+    const basis =
+      card.envelope?.fault === null && !card.envelope.isOtherFormat
+        ? card.envelope.value.get("approval_basis")
+        : undefined;
     return this.governance.rules(card.chainProfile, basis?.get("profile") ?? null);
   }
 
   /** The rules of what a refused issue would have issued, or of the card of another refusal. */
   refusalRules(record) {
     if (record.kind !== "refused") return null;
-    const isReadable = record.envelope !== null && record.envelope.fault === null &&
-      !record.envelope.isOtherFormat;
+    const isReadable =
+      record.envelope !== null && record.envelope.fault === null && !record.envelope.isOtherFormat;
     if (record.body.get("gate") === "issue") {
       const basis = isReadable ? record.envelope.value.get("approval_basis") : undefined;
       return this.governance.rules(this.state.chainProfile, basis?.get("profile") ?? null);
@@ -379,10 +353,6 @@ export class Log {
     const card = this.state.issued(record.card);
     return card === null ? null : this.rulesOf(card);
   }
-}
-
-function isInForce(profile) {
-  return profile !== null && profile !== UNKNOWN;
 }
 
 /** Whether a check is made on a record whose bytes may be unreadable or of another version. */

@@ -33,7 +33,8 @@ async function keyOf(bytes) {
   const [chain, kid] = [document.get("chain"), document.get("kid")];
   const secret = fromHex(document.get("secret"));
   const derived = await sha256(joined(utf8("cardchain/kid"), fromHex(chain), secret));
-  if (derived.slice(0, 16) !== kid) return { fault: "its kid does not follow from its chain and secret" };
+  if (derived.slice(0, 16) !== kid)
+    return { fault: "its kid does not follow from its chain and secret" };
   const pin = document.get("pin");
   return {
     chain,

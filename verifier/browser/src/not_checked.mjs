@@ -3,17 +3,45 @@
 const ENDING = ["resolved", "withdrawn", "dispatched"];
 const OF_A_CARD = [...ENDING, "settled", "refused"];
 const KINDS = {
-  rekey: ["rekeyed"], recovered: ["recovered"], redacted: ["redacted"], pruned: ["pruned"],
-  issued_body: ["issued", "refused"], issued_once: ["issued"], supersedes: ["issued"],
-  prior_attempt: ["issued"], not_issued: OF_A_CARD, of: OF_A_CARD,
-  echo: ["resolved", "withdrawn"], approver: ["resolved", "withdrawn"], decided_once: ["resolved"],
-  in_time: ENDING, withdrawn: ENDING, latest: ENDING, withdraw_state: ["withdrawn"],
-  approved: ["dispatched"], dispatched_once: ["dispatched"], rebuilt: ["dispatched"],
-  settled: ["settled"], refusal_reason: ["refused"], refusal_count: ["refused"],
+  rekey: ["rekeyed"],
+  recovered: ["recovered"],
+  redacted: ["redacted"],
+  pruned: ["pruned"],
+  issued_body: ["issued", "refused"],
+  issued_once: ["issued"],
+  supersedes: ["issued"],
+  prior_attempt: ["issued"],
+  not_issued: OF_A_CARD,
+  of: OF_A_CARD,
+  echo: ["resolved", "withdrawn"],
+  approver: ["resolved", "withdrawn"],
+  decided_once: ["resolved"],
+  in_time: ENDING,
+  withdrawn: ENDING,
+  latest: ENDING,
+  withdraw_state: ["withdrawn"],
+  approved: ["dispatched"],
+  dispatched_once: ["dispatched"],
+  rebuilt: ["dispatched"],
+  settled: ["settled"],
+  refusal_reason: ["refused"],
+  refusal_count: ["refused"],
 };
-const OF_ENVELOPES = ["card_hash", "envelope_canonical", "envelope_schema", "args_digest", "effect_key"];
+const OF_ENVELOPES = [
+  "card_hash",
+  "envelope_canonical",
+  "envelope_schema",
+  "args_digest",
+  "effect_key",
+];
 const OF_WHOLE = [
-  "opening_missing", "empty", "unreadable", "left_edge", "expected_count", "expected_head", "fork",
+  "opening_missing",
+  "empty",
+  "unreadable",
+  "left_edge",
+  "expected_count",
+  "expected_head",
+  "fork",
 ];
 const BEYOND = [
   "events that were never appended: a log shows what it holds, not what happened",
@@ -23,11 +51,22 @@ const BEYOND = [
 ];
 
 const OF_CHECKPOINTS = [
-  "checkpoint", "checkpoint_key", "checkpoint_signature", "checkpoint_size", "checkpoint_root",
+  "checkpoint",
+  "checkpoint_key",
+  "checkpoint_signature",
+  "checkpoint_size",
+  "checkpoint_root",
 ];
 const LEFT_OUT = [
-  "supersedes", "prior_attempt", "not_issued", "latest", "refusal_reason", "refusal_count",
-  "recovered", "left_edge", "expected_count",
+  "supersedes",
+  "prior_attempt",
+  "not_issued",
+  "latest",
+  "refusal_reason",
+  "refusal_count",
+  "recovered",
+  "left_edge",
+  "expected_count",
 ];
 const LEFT_OUT_OF_RECEIPTS = [...LEFT_OUT, "sequence", "kid", "rekey"];
 
@@ -48,14 +87,16 @@ export function whyNotChecked(check, log, facts) {
   if (name === "excerpt" || name === "inclusion") return whyNoProof(name, tally, anchors);
   if (name === "pinned_head") return "give --pin";
   if (name === "required") return "give --require";
-  if (OF_CHECKPOINTS.includes(name) || name === "consistency") return whyNoCheckpoint(name, tally, anchors);
+  if (OF_CHECKPOINTS.includes(name) || name === "consistency")
+    return whyNoCheckpoint(name, tally, anchors);
   if (tally.records === 0) return "no record";
   if (tally.sound === 0 && !OF_WHOLE.includes(name)) return "no sound record";
   if (name === "segment_name") return facts.isDirectory ? "" : "not a directory";
   if (log.scope !== null) {
     const leftOut = log.scope.card ? LEFT_OUT_OF_RECEIPTS : LEFT_OUT;
     const isUnknown = name === "expected_head" && facts.expectHead !== null && !facts.hasHead;
-    if (leftOut.includes(name) || isUnknown) return "it rests on records that an excerpt leaves out";
+    if (leftOut.includes(name) || isUnknown)
+      return "it rests on records that an excerpt leaves out";
   }
   return whyNotInLog(check, log, facts);
 }
@@ -64,12 +105,15 @@ function whyNotInLog(check, log, facts) {
   const { tally } = log;
   const name = check.id;
   const edge = log.edgeEvents.get(name);
-  if (edge !== undefined && log.scope === null) return `${edge} events rest on records before the left edge`;
-  if (name === "tag" || name === "key_missing") return log.missingKids.size > 0 ? "a key is missing" : "";
+  if (edge !== undefined && log.scope === null)
+    return `${edge} events rest on records before the left edge`;
+  if (name === "tag" || name === "key_missing")
+    return log.missingKids.size > 0 ? "a key is missing" : "";
   if (name === "pin") return log.pins.length > 0 ? "" : "no key file pins a record";
   if (OF_ENVELOPES.includes(name)) return tally.envelopesTotal > 0 ? "" : "no envelope";
   if (name === "signature") return "none in the log";
-  if (name === "opening_missing") return log.withheld.length > 0 ? "openings are withheld, as the auditor allows" : "";
+  if (name === "opening_missing")
+    return log.withheld.length > 0 ? "openings are withheld, as the auditor allows" : "";
   if (check.group === "policy evidence" || name === "manifest") return whyNoPolicy(name, log);
   if (name in KINDS && !KINDS[name].some((kind) => tally.kinds.has(kind))) return "no such event";
   if (name === "rekey") return log.isProofOpen ? "a new key is missing" : "";
@@ -98,7 +142,8 @@ function whyNoCheckpointOfExcerpt(name, records, { consistency }) {
   if (name === "checkpoint_size") return "an excerpt does not say how many records the log holds";
   if (name === "checkpoint_root") return "an excerpt does not hold every record";
   if (name !== "consistency" || consistency === "holds" || consistency === "fails") return "";
-  return consistency === "none" ? "no checkpoint to compare"
+  return consistency === "none"
+    ? "no checkpoint to compare"
     : "no given proof holds a given checkpoint and that of the excerpt together";
 }
 

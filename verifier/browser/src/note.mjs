@@ -20,17 +20,23 @@ export function noteOf(bytes) {
 
 /** A note of its text. */
 export function noteFrom(text) {
-  if (/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/.test(text)) throw new Malformed("a control character");
+  if (/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/.test(text))
+    throw new Malformed("a control character");
   if (!text.endsWith("\n")) throw new Malformed("a last line without its end");
   const lines = text.slice(0, -1).split("\n");
-  if (lines.length < 5 || lines[3] !== "") throw new Malformed("other lines than those of a checkpoint");
+  if (lines.length < 5 || lines[3] !== "")
+    throw new Malformed("other lines than those of a checkpoint");
   if (lines.length > 4 + MAX_LINES) throw new Malformed("too many signature lines");
   const [origin, size, root] = lines;
   const chain = /^cardchain\/([0-9a-f]{32})$/.exec(origin);
   if (chain === null) throw new Malformed("an origin that is not cardchain/ and a chain");
   return {
-    origin, chain: chain[1], size: sizeOfTree(size), root: rootOf(root),
-    signed: utf8(`${origin}\n${size}\n${root}\n`), lines: lines.slice(4).map(signatureLine),
+    origin,
+    chain: chain[1],
+    size: sizeOfTree(size),
+    root: rootOf(root),
+    signed: utf8(`${origin}\n${size}\n${root}\n`),
+    lines: lines.slice(4).map(signatureLine),
   };
 }
 
@@ -68,12 +74,22 @@ export async function signedUnder(note, vkeys, chain) {
   for (const vkey of named) {
     const lines = note.lines.filter((line) => line.name === vkey.name && line.id === vkey.id);
     if (lines.length > 1) {
-      return { check: "checkpoint", expected: "one line of each key", found: `${lines.length} of ${vkey.id}` };
+      return {
+        check: "checkpoint",
+        expected: "one line of each key",
+        found: `${lines.length} of ${vkey.id}`,
+      };
     }
     if (lines.length === 1) {
       const holds = await signatureHolds(vkey, lines[0].signature, note.signed);
-      if (holds === null) return { check: "checkpoint_key", expected: "Ed25519", found: "not in this browser" };
-      if (!holds) return { check: "checkpoint_signature", expected: `a signature of ${vkey.id}`, found: "another" };
+      if (holds === null)
+        return { check: "checkpoint_key", expected: "Ed25519", found: "not in this browser" };
+      if (!holds)
+        return {
+          check: "checkpoint_signature",
+          expected: `a signature of ${vkey.id}`,
+          found: "another",
+        };
       signed = true;
     }
   }

@@ -20,7 +20,8 @@ export const PLACE_CHECKS = {
       return { expected: `target ${target.digest}`, found: hex(body.get("target")) };
     }
     const names = body.get("openings");
-    if (new Set(names).size !== names.length) return { expected: "each opening once", found: "one twice" };
+    if (new Set(names).size !== names.length)
+      return { expected: "each opening once", found: "one twice" };
     const unbound = names.some((name) => !target.bound.includes(name));
     return unbound ? { expected: "openings that the record binds", found: "another" } : null;
   },
@@ -39,9 +40,14 @@ function prunedFault(log, record) {
   const digest = digestBelow(log, before);
   const named = hex(record.body.get("digest"));
   if (digest !== null && digest !== named) return { expected: `digest ${digest}`, found: named };
-  const open = [...log.state.cards.values()].find((card) =>
-    card.isIssued && card.issuedSeq < before && !card.isTouched &&
-    card.epoch === log.state.epoch && !log.state.isEnded(card, record.at));
+  const open = [...log.state.cards.values()].find(
+    (card) =>
+      card.isIssued &&
+      card.issuedSeq < before &&
+      !card.isTouched &&
+      card.epoch === log.state.epoch &&
+      !log.state.isEnded(card, record.at),
+  );
   return open ? { expected: "cards that are ended", found: `card ${open.hash} is not` } : null;
 }
 
@@ -57,7 +63,10 @@ export function remember(log, record, isUnsound) {
   if (record.kind === undefined || record.chain !== log.chain) return;
   if (!log.records.has(record.seq)) {
     log.records.set(record.seq, {
-      digest: record.digest, bound: [...record.bound.keys()], card: record.card, isUnsound,
+      digest: record.digest,
+      bound: [...record.bound.keys()],
+      card: record.card,
+      isUnsound,
     });
   }
   if (isUnsound) return;
@@ -66,7 +75,8 @@ export function remember(log, record, isUnsound) {
     log.absent.push({ name, epoch: log.state.epoch, record });
   }
   if (record.kind === "redacted") {
-    for (const name of record.body.get("openings")) log.redactions.add(`${record.body.get("seq")} ${name}`);
+    for (const name of record.body.get("openings"))
+      log.redactions.add(`${record.body.get("seq")} ${name}`);
   }
 }
 

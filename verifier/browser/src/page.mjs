@@ -55,7 +55,8 @@ class Engine {
 /** The address of the worker, in the one form that the policy of the page lets through. */
 function trusted(url) {
   if (globalThis.trustedTypes === undefined) return url;
-  const policy = policies.worker ??
+  const policy =
+    policies.worker ??
     globalThis.trustedTypes.createPolicy("cardchain-worker", { createScriptURL: (made) => made });
   policies.worker = policy;
   return policy.createScriptURL(url);
@@ -76,10 +77,20 @@ async function verify(request) {
     await show(report);
     return report;
   } catch (error) {
-    fill(byId("report"), element("div", { class: "verdict open" },
-      element("h2", { id: "verdict", tabindex: "-1" }, "NO VERDICT"),
-      element("p", {}, `The verification did not end: ${escaped(error.message)}. ` +
-        "Nothing is proven. Try again, or use the command cardchain-verify.")));
+    fill(
+      byId("report"),
+      element(
+        "div",
+        { class: "verdict open" },
+        element("h2", { id: "verdict", tabindex: "-1" }, "NO VERDICT"),
+        element(
+          "p",
+          {},
+          `The verification did not end: ${escaped(error.message)}. ` +
+            "Nothing is proven. Try again, or use the command cardchain-verify.",
+        ),
+      ),
+    );
     byId("verdict").focus();
     return null;
   } finally {
@@ -88,8 +99,12 @@ async function verify(request) {
 }
 
 async function show(report) {
-  fill(byId("report"), verdictView(report), pinView(report),
-    report.logs.map((log, index) => logView(log, index, report.logs.length)));
+  fill(
+    byId("report"),
+    verdictView(report),
+    pinView(report),
+    report.logs.map((log, index) => logView(log, index, report.logs.length)),
+  );
   await cards.begin(report.cards);
   byId("verdict").focus();
 }
@@ -113,22 +128,35 @@ async function take(files) {
 }
 
 const KINDS = [
-  ["inputs", "to verify"], ["keys", "key"], ["vkeys", "public key"], ["checkpoints", "checkpoint or proof"],
-  ["profiles", "profile"], ["pins", "pin"], ["unused", "not used: no log, key or anything else known"],
+  ["inputs", "to verify"],
+  ["keys", "key"],
+  ["vkeys", "public key"],
+  ["checkpoints", "checkpoint or proof"],
+  ["profiles", "profile"],
+  ["pins", "pin"],
+  ["unused", "not used: no log, key or anything else known"],
 ];
 
 function showChosen() {
-  fill(byId("chosen"), KINDS.flatMap(([kind, label]) =>
-    choice[kind].map((one, index) => chosenLine(kind, label, one.path ?? one.name, index))));
+  fill(
+    byId("chosen"),
+    KINDS.flatMap(([kind, label]) =>
+      choice[kind].map((one, index) => chosenLine(kind, label, one.path ?? one.name, index)),
+    ),
+  );
   byId("verify").disabled = choice.inputs.length === 0;
 }
 
 function chosenLine(kind, label, name, index) {
-  const remove = button("Remove", () => {
-    choice[kind].splice(index, 1);
-    showChosen();
-    byId(choice.inputs.length === 0 ? "logs" : "verify").focus();
-  }, { "aria-label": `remove ${escaped(name)}` });
+  const remove = button(
+    "Remove",
+    () => {
+      choice[kind].splice(index, 1);
+      showChosen();
+      byId(choice.inputs.length === 0 ? "logs" : "verify").focus();
+    },
+    { "aria-label": `remove ${escaped(name)}` },
+  );
   return element("li", {}, `${label}: ${escaped(name)} `, remove);
 }
 
@@ -160,10 +188,16 @@ function requestOf() {
   if (texts === null) return null;
   const [seq, digest] = texts.since.split(":");
   return {
-    inputs: choice.inputs, keys: choice.keys, vkeys: choice.vkeys, checkpoints: choice.checkpoints,
-    profiles: choice.profiles, pin: choice.pins.at(-1) ?? null,
-    expectHead: texts.head || null, expectCount: texts.count === "" ? null : Number(texts.count),
-    since: texts.since === "" ? null : { seq: Number(seq), digest }, floor: byId("floor").value,
+    inputs: choice.inputs,
+    keys: choice.keys,
+    vkeys: choice.vkeys,
+    checkpoints: choice.checkpoints,
+    profiles: choice.profiles,
+    pin: choice.pins.at(-1) ?? null,
+    expectHead: texts.head || null,
+    expectCount: texts.count === "" ? null : Number(texts.count),
+    since: texts.since === "" ? null : { seq: Number(seq), digest },
+    floor: byId("floor").value,
     require: ["pinned", "signed"].filter((word) => byId(`require-${word}`).checked),
     allowWithheld: byId("withheld").checked,
   };
@@ -178,7 +212,13 @@ function listen() {
   for (const id of ["logs", "folder"]) {
     byId(id).addEventListener("change", (event) => take(chosen(event.target)));
   }
-  const kinds = { keys: "keys", vkeys: "vkeys", checkpoints: "checkpoints", profiles: "profiles", pin: "pins" };
+  const kinds = {
+    keys: "keys",
+    vkeys: "vkeys",
+    checkpoints: "checkpoints",
+    profiles: "profiles",
+    pin: "pins",
+  };
   for (const [id, kind] of Object.entries(kinds)) {
     byId(id).addEventListener("change", (event) => {
       choice[kind].push(...chosen(event.target).map(({ path, file }) => ({ name: path, file })));
@@ -197,8 +237,8 @@ function listen() {
       const found = await take(await dropped(event.dataTransfer));
       if (found.inputs.length > 0) await run();
     } catch (error) {
-      byId("status").textContent = `What was dropped cannot be read (${error.name}): ` +
-        "choose it with the buttons instead.";
+      byId("status").textContent =
+        `What was dropped cannot be read (${error.name}): ` + "choose it with the buttons instead.";
     }
   });
 }
@@ -212,7 +252,9 @@ if (globalThis.crypto?.subtle === undefined) {
 }
 /** For programs that drive the page: what the drop handler calls. */
 globalThis.cardchain = Object.freeze({
-  take, run, verify,
+  take,
+  run,
+  verify,
   clear: () => {
     choice = nothing();
     showChosen();

@@ -34,19 +34,34 @@ export class CardList {
   showList({ total, from, next, rows }) {
     const shown = total === 0 ? "No card matches." : `Cards ${from + 1} to ${next} of ${total}.`;
     byId("found").textContent = shown;
-    const turn = (label, to) => button(label, async () => {
-      this.showList(await this.ask({ ask: "list", filter: this.filter, from: to }));
-    });
-    fill(byId("list"),
-      rows.length === 0 ? null : table("Cards found", ["Card hash", "State", "What", "Findings"], rows.map((row) => [
-        button(row.hash.slice(0, 16), () => this.open(row.index), {
-          class: "link", "aria-label": `show card ${row.hash.slice(0, 16)}`,
-        }),
-        row.state, row.title, row.findings === 0 ? "none" : String(row.findings),
-      ])),
-      element("p", { class: "turn" },
+    const turn = (label, to) =>
+      button(label, async () => {
+        this.showList(await this.ask({ ask: "list", filter: this.filter, from: to }));
+      });
+    fill(
+      byId("list"),
+      rows.length === 0
+        ? null
+        : table(
+            "Cards found",
+            ["Card hash", "State", "What", "Findings"],
+            rows.map((row) => [
+              button(row.hash.slice(0, 16), () => this.open(row.index), {
+                class: "link",
+                "aria-label": `show card ${row.hash.slice(0, 16)}`,
+              }),
+              row.state,
+              row.title,
+              row.findings === 0 ? "none" : String(row.findings),
+            ]),
+          ),
+      element(
+        "p",
+        { class: "turn" },
         from > 0 ? turn("Earlier cards", Math.max(0, from - 50)) : null,
-        next < total ? turn("Later cards", next) : null));
+        next < total ? turn("Later cards", next) : null,
+      ),
+    );
   }
 
   async openFirst() {
@@ -63,31 +78,53 @@ export class CardList {
 }
 
 function cardView({ hash, path, state, events, lines, properties, blamed }) {
-  return element("article", { class: "card", "aria-labelledby": "card-heading" },
+  return element(
+    "article",
+    { class: "card", "aria-labelledby": "card-heading" },
     element("h3", { id: "card-heading", tabindex: "-1" }, "Card ", element("code", {}, hash)),
     element("p", {}, `State at the end of ${escaped(path)}: `, element("strong", {}, state)),
-    blamed.length === 0 ? null : element("p", { class: "bad" },
-      "Findings on this card: ", element("code", {}, blamed.join(", "))),
+    blamed.length === 0
+      ? null
+      : element(
+          "p",
+          { class: "bad" },
+          "Findings on this card: ",
+          element("code", {}, blamed.join(", ")),
+        ),
     element("h4", {}, "As the approver saw it"),
     lines === null
       ? element("p", {}, "The envelope of this card is absent, or cannot be read; it is not shown.")
       : element("pre", { tabindex: "0", "aria-label": "text of the card" }, lines.join("\n")),
     element("p", {}, "Hash to echo: ", element("code", {}, hash)),
     element("h4", {}, "What happened to it"),
-    table("Events of this card", ["Seq", "Time", "Event", "Details"], events.map((event) => [
-      event.seq === null ? "unknown" : String(event.seq), utc(event.at), event.kind,
-      event.isSound ? event.words : `${event.words} (not relied on: see the findings)`,
-    ])),
-    properties === null ? null : propertiesView(properties));
+    table(
+      "Events of this card",
+      ["Seq", "Time", "Event", "Details"],
+      events.map((event) => [
+        event.seq === null ? "unknown" : String(event.seq),
+        utc(event.at),
+        event.kind,
+        event.isSound ? event.words : `${event.words} (not relied on: see the findings)`,
+      ]),
+    ),
+    properties === null ? null : propertiesView(properties),
+  );
 }
 
 function propertiesView({ execution, provenance, presentation }) {
   const row = (name, { outcome, detail }) => [name, outcome, escaped(detail)];
-  return element("section", {},
+  return element(
+    "section",
+    {},
     element("h4", {}, "What can be said of its approval"),
-    table("Properties of the approval", ["Property", "Outcome", "Why"], [
-      row("execution integrity", execution),
-      row("decision provenance", provenance),
-      row("presentation integrity", presentation),
-    ]));
+    table(
+      "Properties of the approval",
+      ["Property", "Outcome", "Why"],
+      [
+        row("execution integrity", execution),
+        row("decision provenance", provenance),
+        row("presentation integrity", presentation),
+      ],
+    ),
+  );
 }

@@ -47,7 +47,8 @@ export class Sequence {
   judge(seq) {
     const expected = this.next;
     const isSlack = seq < expected && seq >= expected - this.slack;
-    if (seq === expected || isSlack || (this.afterBytes && seq > expected)) return this.goOn(seq, null);
+    if (seq === expected || isSlack || (this.afterBytes && seq > expected))
+      return this.goOn(seq, null);
     if (this.fills(seq)) return BELONGS;
     if (seq === this.other) return this.goOn(seq, seq < expected ? BELONGS : null);
     if (seq === this.repeat) {

@@ -16,8 +16,8 @@ export function propertiesOf(log, card, history) {
   const doubt = doubtOf(log, card);
   const general = doubt === null ? null : notChecked(doubt);
   const { blamed } = history;
-  const envelope = card.envelope?.fault === null && !card.envelope.isOtherFormat
-    ? card.envelope.value : null;
+  const envelope =
+    card.envelope?.fault === null && !card.envelope.isOtherFormat ? card.envelope.value : null;
   return {
     execution: failed(blamed, EXECUTION) ?? general ?? execution(card, envelope),
     provenance: failed(blamed, PROVENANCE) ?? general ?? provenance(log, card, envelope),

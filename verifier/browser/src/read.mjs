@@ -10,9 +10,7 @@ import { sha256, tagHolds } from "./hash.mjs";
 import { canonical } from "./jcs.mjs";
 import { JsonError, parsedJson } from "./json.mjs";
 import { leafOf, macInputOf } from "./record.mjs";
-import {
-  boundOpenings, isOtherVersion, openingsFault, payloadFault, seqOf,
-} from "./shape.mjs";
+import { boundOpenings, isOtherVersion, openingsFault, payloadFault, seqOf } from "./shape.mjs";
 
 /** Adds to a framed record what its payload says, or why that cannot be read. */
 export function understood(record) {
@@ -25,8 +23,14 @@ export function understood(record) {
   const [, chain, , prev, at, kind, card, body] = payload;
   const bound = boundOpenings(kind, card, body);
   Object.assign(record, {
-    chain: hex(chain), prev: hex(prev), at, kind, card: hexOrNull(card), body,
-    task: hexOrNull(body.get("task")), supersedes: hexOrNull(body.get("supersedes")),
+    chain: hex(chain),
+    prev: hex(prev),
+    at,
+    kind,
+    card: hexOrNull(card),
+    body,
+    task: hexOrNull(body.get("task")),
+    supersedes: hexOrNull(body.get("supersedes")),
     bound: new Map([...bound].map(([name, digest]) => [name, hex(digest)])),
     shapeFault: openingsFault(record.openings, bound),
   });

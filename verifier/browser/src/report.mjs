@@ -24,7 +24,10 @@ export function verdictOf(finding) {
 export function logReport(input, source, log, options, before, anchors) {
   const others = before.filter((other) => other.chain !== null && other.chain === log.chain);
   const facts = {
-    ...options, anchors, isDirectory: input.entries !== undefined, hasOther: others.length > 0,
+    ...options,
+    anchors,
+    isDirectory: input.entries !== undefined,
+    hasOther: others.length > 0,
     hasHead: options.expectHead !== null && headAt(log, options.expectHead) !== null,
     isUnreadable: source.faults.some((fault) => fault.check === "unreadable"),
   };
@@ -32,21 +35,37 @@ export function logReport(input, source, log, options, before, anchors) {
     ...source.faults.map((fault) => ({ offset: null, seq: null, ...fault })),
     ...log.findings,
     ...anchors.findings.map((finding) => ({ offset: null, seq: null, ...finding })),
-    ...(log.scope === null ? wholeFindings(input.path, log, facts) : rangeFindings(input.path, log)),
+    ...(log.scope === null
+      ? wholeFindings(input.path, log, facts)
+      : rangeFindings(input.path, log)),
     ...forks(input.path, log, others),
   ];
   const { tally } = log;
   return {
-    path: input.path, findings, rows: CHECKS.map((check) => rowOf(check, findings, log, facts)),
+    path: input.path,
+    findings,
+    rows: CHECKS.map((check) => rowOf(check, findings, log, facts)),
     verdict: worst(["VERIFIED", ...findings.map(verdictOf)]),
     chain: tally.records === 0 ? null : log.chain,
-    inputs: source.inputs, isExcerpt: anchors.isExcerpt === true, scope: scopeOf(log, anchors),
+    inputs: source.inputs,
+    isExcerpt: anchors.isExcerpt === true,
+    scope: scopeOf(log, anchors),
     warnings: [...options.warnings, ...anchors.warnings, ...warningsOf(source, log, options)],
-    notChecked: notProven(log), kids: [...log.kids], firstSeq: tally.firstSeq,
-    lastSeq: tally.lastSeq, head: log.head, startAt: tally.startAt, endAt: tally.endAt,
-    withheld: log.withheld, pinnedTo: pinnedTo(log, facts), signedTo: signedTo(log, anchors),
+    notChecked: notProven(log),
+    kids: [...log.kids],
+    firstSeq: tally.firstSeq,
+    lastSeq: tally.lastSeq,
+    head: log.head,
+    startAt: tally.startAt,
+    endAt: tally.endAt,
+    withheld: log.withheld,
+    pinnedTo: pinnedTo(log, facts),
+    signedTo: signedTo(log, anchors),
     assurance: [],
-    complete: isComplete(log, facts), counts: countsOf(log), records: log.records, log,
+    complete: isComplete(log, facts),
+    counts: countsOf(log),
+    records: log.records,
+    log,
   };
 }
 
@@ -58,7 +77,10 @@ export function addFinding(report, check, expected, found) {
 }
 
 export function setRow(report, check, outcome, detail) {
-  Object.assign(report.rows.find((row) => row.check === check), { outcome, detail });
+  Object.assign(
+    report.rows.find((row) => row.check === check),
+    { outcome, detail },
+  );
 }
 
 /** Up to which seq a given head or checkpoint pins a log, or null (spec §16.1). */
@@ -81,7 +103,8 @@ function signedTo(log, { held = [], own, isSigned, isExcerpt }) {
 function scopeOf({ scope, tally }, { excerpt }) {
   if (scope === null || excerpt === undefined) return "";
   const what = scope.card
-    ? `receipt of card ${scope.card}` : `range from seq ${scope.from} to seq ${scope.to}`;
+    ? `receipt of card ${scope.card}`
+    : `range from seq ${scope.from} to seq ${scope.to}`;
   const covered = excerpt.records.filter((record) => record.isCovered).length;
   return `${what}; ${covered} of its ${tally.records} records are under a signed checkpoint`;
 }
@@ -106,12 +129,17 @@ function rowOf(check, findings, log, facts) {
 
 function countsOf({ tally, state }) {
   return {
-    records: tally.records, kinds: Object.fromEntries(tally.kinds),
+    records: tally.records,
+    kinds: Object.fromEntries(tally.kinds),
     cards: [...state.cards.values()].filter((card) => card.isIssued || card.isForgotten).length,
-    envelopes: tally.envelopes, envelopesTotal: tally.envelopesTotal,
-    decisions: tally.decisions, decisionsTotal: tally.decisionsTotal,
-    contained: tally.contained, containedDispatched: tally.badDispatches,
-    asserted: tally.asserted, exceptions: Object.fromEntries(tally.exceptions),
+    envelopes: tally.envelopes,
+    envelopesTotal: tally.envelopesTotal,
+    decisions: tally.decisions,
+    decisionsTotal: tally.decisionsTotal,
+    contained: tally.contained,
+    containedDispatched: tally.badDispatches,
+    asserted: tally.asserted,
+    exceptions: Object.fromEntries(tally.exceptions),
   };
 }
 
@@ -122,7 +150,8 @@ function wholeFindings(file, log, { expectHead, expectCount, isUnreadable, ancho
     found.push({ check, file, offset: null, seq: null, expected, found: is });
   const { tally, records } = log;
   if (tally.records === 0) {
-    if (log.findings.length === 0 && !isUnreadable && !anchors.isExcerpt) say("empty", "a record", "none");
+    if (log.findings.length === 0 && !isUnreadable && !anchors.isExcerpt)
+      say("empty", "a record", "none");
     return found;
   }
   const begins = log.first.seq;
@@ -174,14 +203,25 @@ function forks(file, log, others) {
 function warningsOf(source, log, { vkeys }) {
   const torn = source.files.filter((file) => file.torn !== undefined);
   const last = log.tally.lastSeq;
-  const announced = log.announced !== null && vkeys.length > 0 &&
+  const announced =
+    log.announced !== null &&
+    vkeys.length > 0 &&
     !vkeys.some((vkey) => vkey.text === log.announced);
-  const early = last === null || log.scope !== null ? [] : log.pins.map((pin) => pin.seq).filter((seq) => seq > last);
+  const early =
+    last === null || log.scope !== null
+      ? []
+      : log.pins.map((pin) => pin.seq).filter((seq) => seq > last);
   return [
     ...(announced ? [`the log announces a vkey that was not given: ${log.announced}`] : []),
-    ...torn.map(({ name, torn: offset }) =>
-      `${name} ends inside a record at offset ${offset}: a writer may be at work, or was interrupted`),
-    ...early.sort((one, other) => one - other).map((seq) =>
-      `a key file pins the record at seq ${seq}, and the log ends before it, at seq ${last}`),
+    ...torn.map(
+      ({ name, torn: offset }) =>
+        `${name} ends inside a record at offset ${offset}: a writer may be at work, or was interrupted`,
+    ),
+    ...early
+      .sort((one, other) => one - other)
+      .map(
+        (seq) =>
+          `a key file pins the record at seq ${seq}, and the log ends before it, at seq ${last}`,
+      ),
   ];
 }

@@ -12,7 +12,10 @@ const kid = (value) => value instanceof Uint8Array && value.length === 8;
 const uint = (value) => isWhole(value, 0, MAX_UINT);
 const line = isName;
 const flag = (value) => typeof value === "boolean";
-const word = (...words) => (value) => words.includes(value);
+const word =
+  (...words) =>
+  (value) =>
+    words.includes(value);
 const lines = (most) => (value) =>
   Array.isArray(value) && value.length >= 1 && value.length <= most && value.every(line);
 
@@ -29,7 +32,12 @@ function closed(table) {
 
 const opening = closed({ digest: h32, "media_type?": line, "renderer?": line, "truncated?": flag });
 const runtime = closed({
-  name: line, "version?": line, "run?": line, "thread?": line, "call?": line, "trace?": line,
+  name: line,
+  "version?": line,
+  "run?": line,
+  "thread?": line,
+  "call?": line,
+  "trace?": line,
 });
 const approverForm = closed({
   id: line,
@@ -44,40 +52,79 @@ const BODIES = {
   opened: closed({ name: line, software: line, "profile?": h32, "vkey?": line }),
   configured: closed({ "profile?": h32, "vkey?": line, by: line }),
   issued: closed({
-    task: h32, not_after: uint, "grant_ttl?": uint, "supersedes?": h32, "presented?": opening,
+    task: h32,
+    not_after: uint,
+    "grant_ttl?": uint,
+    "supersedes?": h32,
+    "presented?": opening,
     "runtime?": runtime,
   }),
   resolved: closed({
-    of: uint, echo: h32, "target?": h32, decision, approver, channel: line, "note?": opening,
-    "presented?": opening, "response?": opening,
+    of: uint,
+    echo: h32,
+    "target?": h32,
+    decision,
+    approver,
+    channel: line,
+    "note?": opening,
+    "presented?": opening,
+    "response?": opening,
   }),
   refused: closed({
-    "of?": uint, "task?": h32, gate: word(...Object.keys(REASONS)), reason: line, count: uint,
-    "echo?": h32, "target?": h32, "decision?": decision, "approver?": approver, "channel?": line,
+    "of?": uint,
+    "task?": h32,
+    gate: word(...Object.keys(REASONS)),
+    reason: line,
+    count: uint,
+    "echo?": h32,
+    "target?": h32,
+    "decision?": decision,
+    "approver?": approver,
+    "channel?": line,
     "rebuilt?": h32,
   }),
   withdrawn: closed({
-    of: uint, echo: h32, reason: word("revoked", "cancelled"), by: line, "note?": opening,
+    of: uint,
+    echo: h32,
+    reason: word("revoked", "cancelled"),
+    by: line,
+    "note?": opening,
   }),
   dispatched: closed({
-    of: uint, rebuilt: h32, "policy_outcome?": line, "exceptions?": lines(16),
+    of: uint,
+    rebuilt: h32,
+    "policy_outcome?": line,
+    "exceptions?": lines(16),
     "approver_check?": line,
   }),
   settled: closed({
-    of: uint, outcome: word("succeeded", "failed", "unknown"), "by?": line, "receipt_digest?": h32,
+    of: uint,
+    outcome: word("succeeded", "failed", "unknown"),
+    "by?": line,
+    "receipt_digest?": h32,
   }),
   rekeyed: closed({ kid, proof: h32 }),
   clock_reset: closed({ was: uint, by: line, reason: word("clock_fixed", "restored", "other") }),
   recovered: closed({ after_seq: uint, length: uint, sha256: h32 }),
   redacted: closed({
-    seq: uint, target: h32, openings: lines(Infinity), by: line,
+    seq: uint,
+    target: h32,
+    openings: lines(Infinity),
+    by: line,
     reason: word("erasure_request", "retention", "secret", "other"),
   }),
   pruned: closed({ before: uint, digest: h32, by: line }),
   anchored: closed({ size: uint, root: h32, note: h32, "token?": h32 }),
 };
 const CHAIN_KINDS = [
-  "opened", "configured", "rekeyed", "clock_reset", "recovered", "redacted", "pruned", "anchored",
+  "opened",
+  "configured",
+  "rekeyed",
+  "clock_reset",
+  "recovered",
+  "redacted",
+  "pruned",
+  "anchored",
 ];
 const GATE_MEMBERS = {
   issue: { required: ["task"], allowed: [] },

@@ -36,7 +36,9 @@ async function readDirectory({ path, entries }, source, since) {
     const number = match === null ? null : Number(match[1]);
     if (match === null || segments.some((one) => one.number === number)) {
       source.faults.push({
-        check: "segment_name", file: full, expected: "one file for each number",
+        check: "segment_name",
+        file: full,
+        expected: "one file for each number",
         found: match === null ? "another name" : "a second one",
       });
     } else segments.push({ name: full, blob: file, number });
@@ -70,12 +72,26 @@ async function readFile({ name, blob, number }, source) {
     if (!blob) throw new Error("no such file");
     stored = new Uint8Array(await blob.arrayBuffer());
   } catch (error) {
-    source.faults.push({ check: "unreadable", file: name, expected: "a file", found: error.message });
+    source.faults.push({
+      check: "unreadable",
+      file: name,
+      expected: "a file",
+      found: error.message,
+    });
     return false;
   }
   source.inputs.push({ file: name, bytes: stored.length, sha256: await sha256(stored) });
-  const { bytes, damage } = name.endsWith(".gz") ? await unpacked(stored) : { bytes: stored, damage: null };
-  source.files.push({ name, bytes, number, index: source.files.length, damage, isTornAllowed: false });
+  const { bytes, damage } = name.endsWith(".gz")
+    ? await unpacked(stored)
+    : { bytes: stored, damage: null };
+  source.files.push({
+    name,
+    bytes,
+    number,
+    index: source.files.length,
+    damage,
+    isTornAllowed: false,
+  });
   if (damage === null) return true;
   source.faults.push({ check: "unreadable", file: name, expected: "a gzip file", found: damage });
   return false;

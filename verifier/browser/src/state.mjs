@@ -31,12 +31,31 @@ export class State {
     let card = this.cards.get(hash);
     if (card === undefined) {
       card = {
-        hash, isIssued: false, issuedSeq: null, isForgotten: false, isTouched: false, isJudged: false, epoch: this.epoch,
-        step: null, notAfter: null, grantTtl: null, issueResets: 0, lastSeq: null,
-        decision: null, decidedAt: null, decidedResets: 0, isWithdrawn: false, isSuperseded: false,
-        isDispatched: false, isException: false, showsRebuilt: false, outcome: null,
-        envelope: null, presented: null,
-        chainProfile: UNKNOWN, issuedBody: null,
+        hash,
+        isIssued: false,
+        issuedSeq: null,
+        isForgotten: false,
+        isTouched: false,
+        isJudged: false,
+        epoch: this.epoch,
+        step: null,
+        notAfter: null,
+        grantTtl: null,
+        issueResets: 0,
+        lastSeq: null,
+        decision: null,
+        decidedAt: null,
+        decidedResets: 0,
+        isWithdrawn: false,
+        isSuperseded: false,
+        isDispatched: false,
+        isException: false,
+        showsRebuilt: false,
+        outcome: null,
+        envelope: null,
+        presented: null,
+        chainProfile: UNKNOWN,
+        issuedBody: null,
       };
       this.cards.set(hash, card);
     }
@@ -84,7 +103,9 @@ export class State {
 
   /** Whether a card is still an undispatched grant or open, so that a newer card ends it. */
   canBeSuperseded(card) {
-    return this.isOpen(card) || (card.decision === "approve" && !card.isDispatched && !card.isWithdrawn);
+    return (
+      this.isOpen(card) || (card.decision === "approve" && !card.isDispatched && !card.isWithdrawn)
+    );
   }
 
   /** Whether a card is ended at a time (spec §15.1). */
@@ -147,9 +168,16 @@ export class State {
     const supersedes = record.supersedes === null ? undefined : this.issued(record.supersedes);
     if (supersedes && this.canBeSuperseded(supersedes)) supersedes.isSuperseded = true;
     Object.assign(card, {
-      isIssued: true, issuedSeq: record.seq, isForgotten: false, epoch: this.epoch, step: record.task, notAfter: body.get("not_after"),
-      grantTtl: body.get("grant_ttl") ?? null, issueResets: this.resets,
-      chainProfile: this.chainProfile, presented: record.bound.get("presented") ?? null,
+      isIssued: true,
+      issuedSeq: record.seq,
+      isForgotten: false,
+      epoch: this.epoch,
+      step: record.task,
+      notAfter: body.get("not_after"),
+      grantTtl: body.get("grant_ttl") ?? null,
+      issueResets: this.resets,
+      chainProfile: this.chainProfile,
+      presented: record.bound.get("presented") ?? null,
     });
     this.step(card.step).latest = card.hash;
   }

@@ -3,10 +3,26 @@
 export class Tally {
   constructor() {
     Object.assign(this, {
-      records: 0, sound: 0, envelopes: 0, envelopesTotal: 0, decisions: 0, decisionsTotal: 0,
-      contained: 0, badDispatches: 0, asserted: 0, profiles: 0, bases: 0, manifests: 0,
-      governed: 0, witnesses: 0, firstSeq: null, lastSeq: null, startAt: null, endAt: null,
-      absentOpenings: false, lostOpenings: false,
+      records: 0,
+      sound: 0,
+      envelopes: 0,
+      envelopesTotal: 0,
+      decisions: 0,
+      decisionsTotal: 0,
+      contained: 0,
+      badDispatches: 0,
+      asserted: 0,
+      profiles: 0,
+      bases: 0,
+      manifests: 0,
+      governed: 0,
+      witnesses: 0,
+      firstSeq: null,
+      lastSeq: null,
+      startAt: null,
+      endAt: null,
+      absentOpenings: false,
+      lostOpenings: false,
     });
     this.kinds = new Map();
     this.exceptions = new Map();

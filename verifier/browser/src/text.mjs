@@ -45,7 +45,8 @@ export function cardLines(envelope, cardHash) {
 function reversibility(rollback) {
   if (rollback === undefined) return "NOT ASSESSED: treat as irreversible";
   return rollback.get("irreversible")
-    ? "IRREVERSIBLE: it cannot be undone" : "reversible: see rollback";
+    ? "IRREVERSIBLE: it cannot be undone"
+    : "reversible: see rollback";
 }
 
 function limit(grantTtl) {
@@ -61,7 +62,10 @@ function labelled(label, value, absent = NOT_STATED) {
   if (value === undefined) return [`${label}: ${absent}`];
   const parts = partsOf(value);
   if (parts.length === 0) return [`${label}: ${scalar(value)}`];
-  return [`${label}:`, ...parts.flatMap(([name, part]) => labelled(name, part)).map((one) => `  ${one}`)];
+  return [
+    `${label}:`,
+    ...parts.flatMap(([name, part]) => labelled(name, part)).map((one) => `  ${one}`),
+  ];
 }
 
 /** The members of an object or array with their labels; of anything else, and empty, none. */

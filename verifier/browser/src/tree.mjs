@@ -20,7 +20,11 @@ export async function subtreesOf(leaves, before, frontier) {
   if (heights.length !== frontier.length) return null;
   heights.forEach((height, at) => seeds.set(height, frontier[at]));
   const levels = [];
-  for (let start = before, nodes = leaves, height = 0; nodes.length > 0 || seeds.size > 0; height += 1) {
+  for (
+    let start = before, nodes = leaves, height = 0;
+    nodes.length > 0 || seeds.size > 0;
+    height += 1
+  ) {
     if (seeds.has(height)) {
       nodes = [seeds.get(height), ...nodes];
       start -= 1;
@@ -28,7 +32,8 @@ export async function subtreesOf(leaves, before, frontier) {
     }
     levels.push({ start, nodes });
     const pairs = Array.from({ length: Math.floor(nodes.length / 2) }, (_, at) =>
-      nodeOf(nodes[2 * at], nodes[2 * at + 1]));
+      nodeOf(nodes[2 * at], nodes[2 * at + 1]),
+    );
     nodes = await Promise.all(pairs);
     start = Math.floor(start / 2);
   }

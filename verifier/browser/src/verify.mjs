@@ -31,7 +31,8 @@ const BATCH = 2000;
 export async function verify(request, progress = () => undefined) {
   const options = await optionsOf(request);
   const logs = [];
-  for (const input of request.inputs) logs.push(await verifiedInput(input, options, logs, progress));
+  for (const input of request.inputs)
+    logs.push(await verifiedInput(input, options, logs, progress));
   const pinAfter = judgeAssurance(logs, options);
   return { verdict: worst(logs.map((log) => log.verdict)), logs, pinAfter };
 }
@@ -43,22 +44,31 @@ async function optionsOf(request) {
   const notes = await opened([...(request.checkpoints ?? []), ...(request.proofs ?? [])]);
   const readable = notes.filter(({ bytes }) => bytes !== null);
   return {
-    keys, profiles, vkeys, floor: CLASSES.indexOf(request.floor ?? "none"),
+    keys,
+    profiles,
+    vkeys,
+    floor: CLASSES.indexOf(request.floor ?? "none"),
     checkpoints: readable.filter(({ bytes }) => !isConsistencyProof(bytes)),
     proofs: readable.filter(({ bytes }) => isConsistencyProof(bytes)),
     unreadable: notes.filter(({ bytes }) => bytes === null).map(({ name }) => name),
-    warnings: [...warnings, ...unused], since: request.since ?? null,
-    expectHead: request.expectHead ?? null, expectCount: request.expectCount ?? null,
-    pin: await pinFrom(request.pin ?? null), require: request.require ?? [],
+    warnings: [...warnings, ...unused],
+    since: request.since ?? null,
+    expectHead: request.expectHead ?? null,
+    expectCount: request.expectCount ?? null,
+    pin: await pinFrom(request.pin ?? null),
+    require: request.require ?? [],
     allowsWithheld: request.allowWithheld === true,
   };
 }
 
-/** The pin of a pin file; `isAbsent` where there is none yet. */
+/** The pin of a pin file; `isAbsent` where there is none yet. A wrong one stops everything. */
 async function pinFrom(pin) {
   if (pin === null) return null;
   if (!pin.file) return { isAbsent: true };
-  return pinOf(new Uint8Array(await pin.file.arrayBuffer()));
+  const bytes = await bytesOf(pin.file);
+  const found = bytes === null ? { fault: "it cannot be read" } : pinOf(bytes);
+  if (found.fault !== undefined) throw new Error(`the pin file ${pin.name}: ${found.fault}`);
+  return found;
 }
 
 /** The bytes of files; null where one cannot be read. */
@@ -103,8 +113,7 @@ function logOf(chain, options, more) {
 
 async function verifiedLog(input, source, options, before, progress) {
   const chain = chainOf(source.files);
-  const anchors = chain === null
-    ? noAnchors() : await checkpointsOf(options, source.notes, chain);
+  const anchors = chain === null ? noAnchors() : await checkpointsOf(options, source.notes, chain);
   const log = logOf(chain, options, { sizes: anchors.checkpoints.map(({ note }) => note.size) });
   const digester = new Digester(log.ring);
   for (const [index, file] of source.files.entries()) {
@@ -121,7 +130,11 @@ async function verifiedLog(input, source, options, before, progress) {
   const roots = await held(log, anchors.checkpoints, frontier ? frontierOf(frontier.bytes) : null);
   log.finish(roots.covered);
   anchors.findings.push(...roots.findings);
-  return logReport(input, source, log, options, before, { ...anchors, ...roots, findings: anchors.findings });
+  return logReport(input, source, log, options, before, {
+    ...anchors,
+    ...roots,
+    findings: anchors.findings,
+  });
 }
 
 function noAnchors() {
@@ -136,7 +149,10 @@ async function verifiedExcerpt(input, source, options, before) {
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
     source.faults.push({
-      check: "excerpt", file: input.path, expected: "an excerpt in its one form", found: error.message,
+      check: "excerpt",
+      file: input.path,
+      expected: "an excerpt in its one form",
+      found: error.message,
     });
     const log = logOf(null, options, {});
     return logReport(input, source, log, options, before, { ...noAnchors(), isExcerpt: true });
@@ -148,7 +164,8 @@ async function verifiedExcerpt(input, source, options, before) {
   await cover(excerpt, anchors.isSigned);
   for (const record of excerpt.records) log.take(record, file);
   log.finish(0);
-  if (anchors.aside !== undefined && log.findings.length === 0) anchors.warnings.push(anchors.aside);
+  if (anchors.aside !== undefined && log.findings.length === 0)
+    anchors.warnings.push(anchors.aside);
   return logReport(input, source, log, options, before, { ...anchors, excerpt });
 }
 

@@ -25,7 +25,8 @@ export async function vkeysOf(files) {
 async function vkeyOf(text) {
   const [, name, id, encoded] = VKEY.exec(text) ?? [];
   const bytes = encoded === undefined ? null : fromBase64(encoded);
-  if (bytes === null || bytes.length !== 33 || bytes[0] !== 1) return { fault: "it is no vkey of Ed25519" };
+  if (bytes === null || bytes.length !== 33 || bytes[0] !== 1)
+    return { fault: "it is no vkey of Ed25519" };
   const derived = (await sha256(joined(utf8(`${name}\n`), bytes))).slice(0, 8);
   if (derived !== id) return { fault: `expected the key id ${derived}, found ${id}` };
   return { text, name, id, key: bytes.subarray(1) };

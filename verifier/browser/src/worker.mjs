@@ -8,7 +8,9 @@ let cards = new Cards([]);
 
 const ANSWERS = {
   verify: async ({ request }, say) => {
-    const { verdict, logs, pinAfter } = await verify(request, (records) => say({ progress: records }));
+    const { verdict, logs, pinAfter } = await verify(request, (records) =>
+      say({ progress: records }),
+    );
     cards = new Cards(logs);
     return { verdict, pinAfter, logs: logs.map(sendable), cards: cards.rows.length };
   },

@@ -27,7 +27,8 @@ from verifier.spec import (
 
 MAX_EXCERPT = 67_108_864  # bytes
 MAX_WHOLE = 1 << 30  # bytes of openings, each counted for every record that binds it
-MAGIC = b"\x85" + cbor.text(EXCERPT_FORMAT)
+_MAGIC = b"\x85" + cbor.text(EXCERPT_FORMAT)
+_FORMATS = b"cardchain-excerpt/"  # of any version
 _ARRAY, _BYTES, _TEXT = 4, 2, 3
 # of a receipt, the kinds of records that are of no card
 _BESIDE = ("clock_reset", "redacted")
@@ -40,6 +41,10 @@ class ExcerptRefused(Exception):
         """Keep both for a finding."""
         super().__init__(f"expected {expected}, found {found}")
         self.problem: Problem = (expected, found)
+
+
+class LaterFormat(ExcerptRefused):
+    """An excerpt is of a version that is not known, so nothing more can be said of it."""
 
 
 class Scope(NamedTuple):
@@ -119,10 +124,18 @@ class Bound:
         self.all_known = True
 
 
+def begins_excerpt(data: bytes) -> bool:
+    """Say whether a file begins as an excerpt of whatever version (spec §14.1)."""
+    try:
+        array, _, pos = cbor.decode_head(data, 0)
+        text, _, pos = cbor.decode_head(data, pos)
+    except (IndexError, cbor.NotDeterministic):
+        return False
+    return (array, text) == (_ARRAY, _TEXT) and data.startswith(_FORMATS, pos)
+
+
 def parse_excerpt(file: str, data: bytes) -> Excerpt:
-    """Read an excerpt; raises ExcerptRefused."""
-    if len(data) > MAX_EXCERPT:
-        raise ExcerptRefused(f"at most {MAX_EXCERPT} bytes", f"at least {len(data)} bytes")
+    """Read an excerpt; raises ExcerptRefused, and LaterFormat where the version is not known."""
     try:
         return _parse(file, data)
     except IndexError:
@@ -134,9 +147,11 @@ def parse_excerpt(file: str, data: bytes) -> Excerpt:
 
 
 def _parse(file: str, data: bytes) -> Excerpt:
-    if not data.startswith(MAGIC):
-        raise ExcerptRefused(f"an array of five that begins with {EXCERPT_FORMAT}", "another item")
-    scope, pos = _scope(data, len(MAGIC))
+    if not data.startswith(_MAGIC):
+        raise _other(data)
+    if len(data) > MAX_EXCERPT:
+        raise ExcerptRefused(f"at most {MAX_EXCERPT} bytes", f"at least {len(data)} bytes")
+    scope, pos = _scope(data, len(_MAGIC))
     entries, bound, pos = _entries(file, data, pos, scope)
     proofs, pos = _proofs(data, pos)
     openings, pos = _openings(data, pos, bound)
@@ -146,6 +161,15 @@ def _parse(file: str, data: bytes) -> Excerpt:
     if pos != len(data):
         raise ExcerptRefused("nothing after the fifth member", f"{len(data) - pos} bytes")
     return Excerpt(file, data, scope, tuple(entries), tuple(proofs), openings)
+
+
+def _other(data: bytes) -> ExcerptRefused:
+    """Say what is wrong with an item that does not begin as it must."""
+    kind, _, pos = cbor.decode_head(data, 0)
+    version, _ = cbor.decode_item(data, pos, 1)
+    if kind == _ARRAY and type(version) is str and version != EXCERPT_FORMAT:
+        return LaterFormat(EXCERPT_FORMAT, version)
+    return ExcerptRefused(f"an array of five that begins with {EXCERPT_FORMAT}", "another item")
 
 
 def _scope(data: bytes, pos: int) -> tuple[Scope, int]:

@@ -11,7 +11,15 @@ from verifier.auditing import note, report_held
 from verifier.checkpoint import Checkpoint
 from verifier.checks.completeness import Expectation
 from verifier.evidence import Evidence
-from verifier.excerpt import MAGIC, MAX_EXCERPT, Excerpt, ExcerptRefused, Scope, parse_excerpt
+from verifier.excerpt import (
+    MAX_EXCERPT,
+    Excerpt,
+    ExcerptRefused,
+    LaterFormat,
+    Scope,
+    begins_excerpt,
+    parse_excerpt,
+)
 from verifier.governance import Library
 from verifier.held import Held, hold_excerpt
 from verifier.histories import Collector
@@ -50,7 +58,7 @@ CANNOT_SHOW = (
 
 def is_excerpt(segment: Segment) -> bool:
     """Say whether a file is an excerpt and not a log (spec §14.1)."""
-    return segment.lead().startswith(MAGIC)
+    return begins_excerpt(segment.lead())
 
 
 def verify_excerpt(
@@ -119,7 +127,8 @@ def _refused(
         replay.take(record)
         reading.unreadable = True
     else:
-        _report(replay, "excerpt", error.problem, segment.path)
+        row = "version" if isinstance(error, LaterFormat) else "excerpt"
+        _report(replay, row, error.problem, segment.path)
     del reading.reasons["excerpt"]
     return report(segment.path, replay, reading)._replace(format=EXCERPT_FORMAT)
 

@@ -64,7 +64,7 @@ CHECKS = (
     Check(
         "version",
         "canonical form",
-        "§3.2, §2.3",
+        "§3.2, §2.3, §14.1",
         "the version is known",
         framing.check_version,
         verdict=_CANNOT,

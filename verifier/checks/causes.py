@@ -26,7 +26,7 @@ CAUSES = {
         _COMPARE,
     ),
     "version": (
-        "newer software wrote the record; its tag holds",
+        "newer software wrote the record, whose tag holds, or the excerpt",
         "verify with the software that wrote the log: cardchain-verify --version",
     ),
     "chain": ("a record of another ledger was put in", _COMPARE),

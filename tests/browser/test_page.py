@@ -192,6 +192,27 @@ def test_the_text_of_a_card_is_that_of_the_writer(page: Browser) -> None:
         assert envelopes[f"to decide, echo this hash: {card}"] == text + "\n"
 
 
+def test_a_card_that_supersedes_another_begins_with_what_changed(page: Browser) -> None:
+    """As the writer shows it (spec §9.1)."""
+    from ledger.envelope import parse
+    from ledger.render import render_card_text, render_changes
+
+    log = CASES / "intact_every_state" / "log.cbor"
+    cards = {card.card_hash.hex(): card for card in map(parse, envelopes_of(log))}
+    later = [card for card in cards.values() if "supersedes" in card.document]
+    assert len(later) > 2
+    choose(page, log)
+    verdict(page)
+    for card in later:
+        name = card.card_hash.hex()
+        page.run("document.getElementById('filter').value = arguments[0]", name)
+        page.run("document.getElementById('find').requestSubmit()")
+        wait_until(page, f"document.querySelector('#card-heading code')?.textContent === '{name}'")
+        changes = render_changes(cards[str(card.document["supersedes"])], card)
+        whole = f"{changes}\n{render_card_text(card)}"
+        assert text_of(page, "#card pre") + "\n" == whole
+
+
 def envelopes_of(log: Path) -> set[bytes]:
     """Give the envelopes of a log, read with a library for CBOR."""
     import io

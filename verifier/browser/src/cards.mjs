@@ -3,6 +3,7 @@
 import { escaped } from "./escape.mjs";
 import { stateOf } from "./history.mjs";
 import { propertiesOf } from "./properties.mjs";
+import { changeLines } from "./changes.mjs";
 import { cardLines } from "./text.mjs";
 
 const PAGE = 50;
@@ -49,9 +50,21 @@ export class Cards {
       events: history.events,
       blamed: history.blamed,
       lines: isReadable ? cardLines(envelope.value, hash) : null,
+      changes: isReadable ? changesOf(log, envelope.value) : null,
       properties: propertiesOf(log, card, history),
     };
   }
+}
+
+/** What changed since the card that this one supersedes, or null where it supersedes none. */
+function changesOf(log, envelope) {
+  const before = envelope.get("supersedes");
+  if (before === undefined) return null;
+  const there = log.histories.cards.get(before)?.envelope ?? null;
+  if (there === null || there.fault !== null || there.isOtherFormat) {
+    return [`changes since ${before}: its envelope is not at hand`];
+  }
+  return changeLines(there.value, envelope, before);
 }
 
 function rowOf(path, log, hash, history) {

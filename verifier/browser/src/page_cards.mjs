@@ -77,7 +77,7 @@ export class CardList {
   }
 }
 
-function cardView({ hash, path, state, events, lines, properties, blamed }) {
+function cardView({ hash, path, state, events, lines, changes, properties, blamed }) {
   return element(
     "article",
     { class: "card", "aria-labelledby": "card-heading" },
@@ -94,7 +94,11 @@ function cardView({ hash, path, state, events, lines, properties, blamed }) {
     element("h4", {}, "As the approver saw it"),
     lines === null
       ? element("p", {}, "The envelope of this card is absent, or cannot be read; it is not shown.")
-      : element("pre", { tabindex: "0", "aria-label": "text of the card" }, lines.join("\n")),
+      : element(
+          "pre",
+          { tabindex: "0", "aria-label": "text of the card" },
+          [...(changes === null ? [] : [...changes, ""]), ...lines].join("\n"),
+        ),
     element("p", {}, "Hash to echo: ", element("code", {}, hash)),
     element("h4", {}, "What happened to it"),
     table(

@@ -39,7 +39,7 @@ export function cardLines(envelope, cardHash) {
     `may run: ${limit(envelope.get("grant_ttl"))}`,
     `to decide, echo this hash: ${cardHash}`,
   ];
-  return lines.flatMap(cut);
+  return lines.flatMap(fitted);
 }
 
 function reversibility(rollback) {
@@ -61,7 +61,7 @@ function seconds(time) {
 function labelled(label, value, absent = NOT_STATED) {
   if (value === undefined) return [`${label}: ${absent}`];
   const parts = partsOf(value);
-  if (parts.length === 0) return [`${label}: ${scalar(value)}`];
+  if (parts.length === 0) return [`${label}: ${shown(value)}`];
   return [
     `${label}:`,
     ...parts.flatMap(([name, part]) => labelled(name, part)).map((one) => `  ${one}`),
@@ -75,17 +75,24 @@ function partsOf(value) {
   return sortedNames(value).map((name) => [quoted(name), value.get(name)]);
 }
 
-function scalar(value) {
+/** Whether a value has no members: a scalar, `{}` or `[]`. */
+export function isLeaf(value) {
+  return partsOf(value).length === 0;
+}
+
+/** A leaf as it is shown. */
+export function shown(value) {
   if (typeof value === "string") return quoted(value);
   return canonicalText(value);
 }
 
 /** A text in quotes; four or more spaces in a row are counted, so that nothing is pushed away. */
-function quoted(text) {
+export function quoted(text) {
   return `"${escaped(text).replace(/ {4,}/g, (spaces) => `\\s{${spaces.length}}`)}"`;
 }
 
-function cut(line) {
+/** A line that fits: cut after 100 code points, and gone on with below. */
+export function fitted(line) {
   const points = [...line];
   if (points.length <= WIDTH) return [line];
   const lines = [points.slice(0, WIDTH).join("")];

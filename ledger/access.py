@@ -11,7 +11,9 @@ from typing import Final, Self
 
 from ledger import checkpoint, keys, keysource, redaction, request
 from ledger.assembly import assembled
+from ledger.errors import failing
 from ledger.keysource import Given
+from ledger.log import Log
 from ledger.periodic import Periodic
 from ledger.profile import parse as parse_profile
 from ledger.reader import Reader
@@ -46,23 +48,31 @@ class Access(Reader):
         """Make a ledger at `path`, which must be free or an empty directory, and its key.
 
         `profile` holds the canonical bytes of what every card is held to (spec §8.5).
+
+        Raises:
+            AlreadyThere: Something stands at `path`. Nothing was changed.
+            StoreFailed: The disk refused. At `path` is nothing, or a ledger that can be opened.
+
         """
         told, kept = request.profile(profile)
         body = {"name": request.line("name", name), "software": SOFTWARE, **told}
         where = Path(path)
-        directory.require_free(where)
-        key_file = keys.make(secrets.token_bytes(16))
-        directory.make(where)
-        log = assembled(where, key_file.key.chain, (), clock, sync)
-        try:
-            record = log.found(body, kept, key_file.key)
-            keys.pin(key_file, record.seq, record.digest)
-        except BaseException:
-            if log.store.at(ORIGIN) is None:  # without a record it would be no ledger, in the way
-                directory.unmake(where)
-            log.close()
-            raise
-        return cls(where, log)
+        with failing(f"init {where}"):
+            directory.require_free(where)
+            key_file = keys.make(secrets.token_bytes(16))
+            directory.make(where)
+            log: Log | None = None
+            try:
+                log = assembled(where, key_file.key.chain, (), clock, sync)
+                record = log.found(body, kept, key_file.key)
+                keys.pin(key_file, record.seq, record.digest)
+            except BaseException:
+                if log is None or log.store.at(ORIGIN) is None:
+                    directory.unmake(where)  # without a record it would be no ledger, in the way
+                if log is not None:
+                    log.close()
+                raise
+            return cls(where, log)
 
     @classmethod
     def open(
@@ -126,9 +136,10 @@ class Access(Reader):
     ) -> Self:
         given = tuple(map(keysource.source, sources))
         known = {each.digest: each for each in map(parse_profile, profiles)}
-        log = assembled(
-            path, None, given, clock, sync, profiles=known, progress=progress, adopt=adopt
-        )
+        with failing(f"open {path}"):
+            log = assembled(
+                path, None, given, clock, sync, profiles=known, progress=progress, adopt=adopt
+            )
         ledger = cls(path, log)
         try:
             log.run(lambda turn: None)

@@ -7,6 +7,8 @@ outside is escaped here (spec §9.2), so that a message can go to a terminal.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -198,9 +200,7 @@ class SignerExists(LedgerError):
     """This host has a signing key already; it was left as it is."""
 
     exit_status = 2
-    hint = (
-        "go on with it, or put another in its place: cardchain keys signer DIR --by ID --replace"
-    )
+    hint = "go on with it, or put another in its place: cardchain keys signer DIR --by ID --replace"
 
     def __init__(self, vkey: str) -> None:
         """Take the vkey of the key that is there."""
@@ -324,6 +324,15 @@ class NoStateDirectory(LedgerError):
         """Take why none is usable."""
         super().__init__(f"no usable state directory: {shown(reason)}")
         self.reason = reason
+
+
+@contextmanager
+def failing(what: object) -> Iterator[None]:
+    """Let what the system refuses in a block end as `StoreFailed`; `what` names file or act."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreFailed(f"{what}: {error.strerror or error}") from error
 
 
 def places(pointers: tuple[str, ...], drift: tuple[str, ...]) -> str:

@@ -1,11 +1,13 @@
 """The last record that this host has answered for (architecture.md, host state).
 
-It shows a ledger that was rolled back or copied. It is overwritten in place by one write, without
-a sync: a host that loses power may remember an earlier record, never a later one.
+It shows a ledger that was rolled back or copied. It is made durably, and then overwritten in place
+by one write, without a sync: a host that loses power may remember an earlier record, never a later
+one.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -15,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from ledger.errors import Copied, StoreFailed
+from ledger.store import directory
 
 FORMAT: Final = "cardchain-head/1"
 SIZE: Final = 512
@@ -88,7 +91,11 @@ class HeadFile:
                     raise Copied(self._ledger)
                 if old is None or old.seq < head.seq or (adopt and old.seq == head.seq) or lower:
                     self._last, self._written = head, _format(head)
-                    os.pwrite(descriptor, self._written, 0)
+                    if os.pwrite(descriptor, self._written, 0) != SIZE:
+                        raise OSError(errno.ENOSPC, "a part of it was written")
+                    if not content:  # it was made just now
+                        os.fsync(descriptor)
+                        directory.sync(self._path.parent)
             finally:
                 os.close(descriptor)
         except OSError as error:

@@ -18,9 +18,9 @@ from typing import Any, Final, Protocol
 
 from ledger import wholefile
 from ledger.chain import Key, Tagger
-from ledger.errors import KeyMissing, LedgerError, LooseMode, StoreFailed
+from ledger.errors import KeyMissing, LedgerError, LooseMode
 from ledger.hidden import shown
-from ledger.state import state_directory
+from ledger.state import folder, state_directory
 
 FORMAT: Final = "cardchain-key/1"
 VARIABLE: Final = "CARDCHAIN_KEY"
@@ -138,12 +138,7 @@ def find_keys(
 def make(chain: bytes, environ: Mapping[str, str] = os.environ) -> KeyFile:
     """Make a new key of a chain, durable in the state directory before it is used."""
     key = Key.of(chain, secrets.token_bytes(32))
-    folder = state_directory(chain, environ) / "keys"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise StoreFailed(f"key folder {folder}: {error.strerror}") from error
-    file = KeyFile(folder / f"{key.kid.hex()}.json", key)
+    file = KeyFile(folder(chain, "keys", environ) / f"{key.kid.hex()}.json", key)
     write(file)
     return file
 

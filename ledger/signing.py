@@ -15,16 +15,17 @@ import fcntl
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from ledger import note, signer, wholefile
-from ledger.errors import SignerExists, SignerMissing, StoreFailed
+from ledger.errors import SignerExists, SignerMissing, StoreFailed, failing
 from ledger.note import Checkpoint, NoteMalformed, Signature
 from ledger.signer import SigningKey, Vkey
-from ledger.state import state_directory
+from ledger.state import folder, state_directory
+from ledger.store import directory
 from ledger.store.contract import Position
 from ledger.tiles import Tiles
 from ledger.tree import Frontier
@@ -58,7 +59,8 @@ class Signing:
     @property
     def exists(self) -> bool:
         """Whether there is a signing key."""
-        return os.path.lexists(self._folder / "key.pem")
+        with failing(self._folder):
+            return directory.stands(self._folder / "key.pem")
 
     def key(self) -> SigningKey:
         """Give the signing key; raises `SignerMissing`."""
@@ -158,23 +160,19 @@ class Signing:
 @contextmanager
 def held(chain: bytes) -> Iterator[Signing]:
     """Hold the signer of a chain, alone among all processes of this host."""
-    state = state_directory(chain)
-    folder = state / "signer"
-    try:
-        folder.mkdir(mode=0o700, exist_ok=True)
-        lock = os.open(
-            folder / "lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
-    except OSError as error:
-        raise StoreFailed(f"signer in {folder}: {error.strerror}") from error
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        for part in folder.glob(".*.part"):  # of a process that died; it may hold a key
-            part.unlink(missing_ok=True)
-        yield Signing(chain, state)
-    finally:
-        fcntl.flock(lock, fcntl.LOCK_UN)  # a child of a fork in between has the descriptor too
-        os.close(lock)
+    place = folder(chain, "signer")
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    with failing(f"signer in {place}"):
+        lock = os.open(place / "lock", flags, 0o600)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            for part in place.glob(".*.part"):  # of a process that died; it may hold a key
+                part.unlink(missing_ok=True)
+            yield Signing(chain, place.parent)
+        finally:
+            with suppress(OSError):  # a child of a fork in between has the descriptor too
+                fcntl.flock(lock, fcntl.LOCK_UN)
+            os.close(lock)
 
 
 def exists(chain: bytes) -> bool:

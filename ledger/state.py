@@ -7,11 +7,12 @@ import stat
 from collections.abc import Mapping
 from pathlib import Path
 
-from ledger.errors import LooseMode, NoStateDirectory
+from ledger.errors import LooseMode, NoStateDirectory, failing
+from ledger.store import directory
 
 
 def state_directory(chain: bytes, environ: Mapping[str, str] = os.environ) -> Path:
-    """Give the state directory of a chain, made with mode 0700 if it is missing.
+    """Give the state directory of a chain, made with mode 0700, and durably, if missing.
 
     Raises:
         NoStateDirectory: It cannot be made, or is no directory.
@@ -20,8 +21,7 @@ def state_directory(chain: bytes, environ: Mapping[str, str] = os.environ) -> Pa
     """
     path = _home(environ) / "cardchain" / chain.hex()
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        path.mkdir(exist_ok=True, mode=0o700)
+        directory.grow(path, 0o700)
         found = os.lstat(path)
     except OSError as error:
         raise NoStateDirectory(f"{path}: {error.strerror}") from error
@@ -29,6 +29,14 @@ def state_directory(chain: bytes, environ: Mapping[str, str] = os.environ) -> Pa
         raise NoStateDirectory(f"{path}: a symbolic link, expected a directory")
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise LooseMode(path, stat.S_IMODE(found.st_mode), 0o700)
+    return path
+
+
+def folder(chain: bytes, name: str, environ: Mapping[str, str] = os.environ) -> Path:
+    """Give a folder in the state directory, made with mode 0700, and durably, if it is missing."""
+    path = state_directory(chain, environ) / name
+    with failing(f"folder {path}"):
+        directory.grow(path, 0o700)
     return path
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ledger.errors import StoreFailed
+from ledger.store import directory
 from ledger.store.contract import AlreadyThere
 
 
@@ -16,7 +17,7 @@ def write(path: Path, pieces: Iterable[bytes], *, overwrite: bool) -> None:
 
     Raises:
         AlreadyThere: Something stands at `path`, and `overwrite` is false.
-        StoreFailed: The disk refused. `path` is as it was.
+        StoreFailed: The disk refused. `path` is as it was, or whole and perhaps not durable.
 
     """
     if not overwrite and os.path.lexists(path):
@@ -31,7 +32,7 @@ def write(path: Path, pieces: Iterable[bytes], *, overwrite: bool) -> None:
                 os.link(part, path)
         finally:
             part.unlink(missing_ok=True)
-        _keep_names(path.parent)
+        directory.sync(path.parent)
     except FileExistsError as error:
         raise AlreadyThere(path) from error
     except OSError as error:
@@ -46,11 +47,3 @@ def _fill(part: Path, pieces: Iterable[bytes]) -> None:
             out.write(piece)
         out.flush()
         os.fsync(out.fileno())
-
-
-def _keep_names(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

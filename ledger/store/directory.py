@@ -8,7 +8,7 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from ledger.errors import BrokenLedger, LooseMode, StoreFailed
+from ledger.errors import BrokenLedger, LooseMode, StoreFailed, failing
 from ledger.hidden import shown, word
 from ledger.store.contract import AlreadyThere, NotALedger
 
@@ -27,29 +27,58 @@ def make(path: Path) -> None:
 
     Raises:
         AlreadyThere: Something stands there. Nothing was changed.
-        StoreFailed: The disk refused.
+        StoreFailed: The disk refused. What was made of it is removed again.
 
     """
-    require_free(path)
+    with failing(f"make {path}"):
+        require_free(path)
+        grow(path.parent)
+        made: list[Path] = []
+        try:
+            for place in (path, *(path / name for name in PLACES)):
+                place.mkdir(mode=0o700, exist_ok=place == path)
+                made.append(place)
+                place.chmod(0o700)
+            lock = create(path / "lock")
+            made.append(path / "lock")
+            os.close(lock)
+            sync(path)
+            sync(path.parent)
+        except BaseException:  # another process may be at it too: what it made stays
+            _remove(made)
+            raise
+
+
+def grow(path: Path, mode: int = 0o777) -> None:
+    """Make a directory and those above it that are missing, each durable before the next."""
+    missing = [place for place in (path, *path.parents) if not stands(place)]
+    for place in reversed(missing):
+        place.mkdir(mode=mode, exist_ok=True)
+        sync(place.parent)
+
+
+def stands(path: Path | str) -> bool:
+    """Tell whether a name stands there, a link too; an error of the disk is no answer."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        for place in (path, *(path / name for name in PLACES)):
-            place.mkdir(mode=0o700, exist_ok=place == path)
-            place.chmod(0o700)
-        os.close(create(path / "lock"))
-        sync(path)
-        sync(path.parent)
-    except OSError as error:
-        raise StoreFailed(f"make {path}: {error.strerror}") from error
+        os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def unmake(path: Path) -> None:
     """Remove the directories that this process made a moment ago, and the files in them."""
+    segments: list[Path] = []
     with suppress(OSError):
-        for file in (*(path / "segments").iterdir(), path / "lock"):
-            file.unlink()
-        for place in (*(path / name for name in PLACES), path):
-            place.rmdir()
+        segments += (path / "segments").iterdir()
+    _remove([path, *(path / name for name in PLACES), path / "lock", *segments])
+
+
+def _remove(made: list[Path]) -> None:
+    """Remove files and empty directories, the last first, as far as the system lets it."""
+    for place in reversed(made):
+        with suppress(OSError):
+            place.rmdir() if place.is_dir() else place.unlink()
 
 
 def create(path: Path | str) -> int:

@@ -14,7 +14,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, cast
 
-from ledger.errors import BrokenLedger, Dead, StoreFailed
+from ledger.errors import BrokenLedger, Dead, StoreFailed, failing
 from ledger.store import directory, quarantine, rewriting
 from ledger.store.contract import Framing, Position, Stored, TornBytes
 from ledger.store.framing import cut, found
@@ -101,7 +101,8 @@ class FileStore:
 
     def identity(self) -> int:
         """Give the inode of the directory: a copy has another one."""
-        return os.stat(self._path).st_ino
+        with failing(self._path):
+            return os.stat(self._path).st_ino
 
     # Reading
 
@@ -111,7 +112,7 @@ class FileStore:
             return
         position = start
         while True:
-            with self._files.open(position) as source:
+            with failing(self._path), self._files.open(position) as source:
                 if source is None:
                     return
                 for stored in cut(source, position, self._framing):
@@ -133,7 +134,7 @@ class FileStore:
         """Give the record that begins at `position`, None if no whole one does."""
         if (waiting := found(self._pending, position)) is not None:
             return waiting
-        with self._files.open(position) as source:
+        with failing(self._path), self._files.open(position) as source:
             stored = next(cut(source, position, self._framing), None) if source else None
         return stored.data if stored else None
 
@@ -148,9 +149,11 @@ class FileStore:
         with self._lock.held():
             self._check()
             self._checked = None
-            self._require_same_files()
             try:
+                self._require_same_files()
                 yield self
+            except OSError as error:  # what it left half done is read again by the next object
+                raise self._dies(f"{self._path}: {error.strerror or error}") from error
             finally:
                 self._pending = []
 
@@ -324,9 +327,10 @@ class FileStore:
         """Make `segment` the last one, and its name durable."""
         directory.sync(self._files.folder)
         with self._syncing.kept_away():
-            if self._last is not None:
-                os.close(self._last.descriptor)
-            self._last = segment
+            before, self._last = self._last, segment
+            if before is not None:
+                with suppress(OSError):
+                    os.close(before.descriptor)
             self._syncing.durable = max(self._syncing.durable, segment.number)
 
     def _require_last(self, last: Segment, end: Position) -> None:

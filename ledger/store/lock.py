@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ledger.errors import LockTimeout
+from ledger.errors import LockTimeout, StoreFailed, failing
+from ledger.hidden import word
 from ledger.store import directory
+from ledger.store.contract import NotALedger
 
 
 class Lock:
@@ -23,8 +25,13 @@ class Lock:
     def __init__(self, path: Path, timeout_s: float) -> None:
         """Open the lock file; whoever waits gives up after `timeout_s` seconds."""
         self.path = path
-        self.descriptor = directory.open_file(path, os.O_RDWR)
-        directory.require_private(path, os.fstat(self.descriptor), 0o600)
+        try:
+            self.descriptor = directory.open_file(path, os.O_RDWR)
+        except FileNotFoundError as error:
+            hint = f"stop every program that writes there, then run: touch {word(path)}"
+            raise NotALedger(path.parent, "lock does not exist", hint) from error
+        with failing(path):
+            directory.require_private(path, os.fstat(self.descriptor), 0o600)
         self._timeout = timeout_s
         self._mutex = threading.Lock()
 
@@ -35,12 +42,11 @@ class Lock:
         if not self._mutex.acquire(timeout=self._timeout):
             raise LockTimeout(self.path, self._timeout)
         try:
-            self._take(deadline)
             try:
+                self._take(deadline)
                 yield
-            finally:
-                if self.descriptor >= 0:
-                    fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+            finally:  # an interrupt may come right after the lock was taken
+                self._release()
         finally:
             self._mutex.release()
 
@@ -49,6 +55,16 @@ class Lock:
         with suppress(OSError):
             os.close(self.descriptor)
         self.descriptor = -1
+
+    def _release(self) -> None:
+        """Let go of the lock; where the system refuses that, of the file and the lock with it."""
+        if self.descriptor < 0:
+            return
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        except OSError as error:
+            self.close()
+            raise StoreFailed(f"unlock {self.path}: {error.strerror}") from error
 
     def _take(self, deadline: float) -> None:
         wait_s = 0.0002
@@ -60,5 +76,7 @@ class Lock:
                     raise LockTimeout(self.path, self._timeout) from error
                 time.sleep(wait_s)
                 wait_s = min(wait_s * 1.5, 0.005)
+            except OSError as error:
+                raise StoreFailed(f"lock {self.path}: {error.strerror}") from error
             else:
                 return

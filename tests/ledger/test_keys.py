@@ -13,7 +13,7 @@ import pytest
 
 from ledger import keys
 from ledger.chain import Key
-from ledger.errors import KeyMissing, LooseMode
+from ledger.errors import KeyMissing, LooseMode, StoreFailed
 from ledger.keys import KeyFile, KeyFileUnusable, KeyRing, Pin
 
 CHAIN = bytes(range(16))
@@ -138,7 +138,7 @@ def test_a_failed_write_leaves_the_key_file_as_it_was(
         raise OSError(5, "injected")
 
     monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(keys.StoreFailed):
+    with pytest.raises(StoreFailed):
         keys.pin(made, 3, bytes(32))
     assert keys.read(made.path) == made
     assert [file.name for file in made.path.parent.iterdir()] == [made.path.name]

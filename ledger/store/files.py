@@ -88,7 +88,8 @@ class FileStore:
 
     def segments(self) -> tuple[int, ...]:
         """Give the seq that each segment begins with, in order."""
-        return self._files.numbers()
+        with failing(self._files.folder):
+            return self._files.numbers()
 
     def origin(self) -> Position:
         """Give where the first record begins."""
@@ -186,8 +187,9 @@ class FileStore:
 
     def _reach(self, end: Position) -> Position:
         """Give where the first record of this turn begins, at the end of the last segment."""
-        last = self._hold(end)
-        size = os.fstat(last.descriptor).st_size
+        with failing(f"append to {self._files.name(end.segment)}"):
+            last = self._hold(end)
+            size = os.fstat(last.descriptor).st_size
         if size != last.expects(end):
             raise self._dies(f"{last.path}: {size} bytes, expected {last.expects(end)}")
         return Position(end.seq, last.number, size)

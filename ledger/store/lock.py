@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ledger.errors import LockTimeout, StoreFailed, failing
+from ledger.errors import Dead, LockTimeout, StoreFailed, failing
 from ledger.hidden import word
 from ledger.store import directory
 from ledger.store.contract import NotALedger
@@ -57,16 +57,19 @@ class Lock:
         self.descriptor = -1
 
     def _release(self) -> None:
-        """Let go of the lock; where the system refuses that, of the file and the lock with it."""
+        """Let go of the lock; where that fails or is interrupted, of the file and the lock too."""
         if self.descriptor < 0:
             return
         try:
-            fcntl.flock(self.descriptor, fcntl.LOCK_UN)
-        except OSError as error:
+            with failing(f"unlock {self.path}"):
+                fcntl.flock(self.descriptor, fcntl.LOCK_UN)
+        except BaseException:
             self.close()
-            raise StoreFailed(f"unlock {self.path}: {error.strerror}") from error
+            raise
 
     def _take(self, deadline: float) -> None:
+        if self.descriptor < 0:
+            raise Dead("its lock could not be released")
         wait_s = 0.0002
         while True:
             try:

@@ -3,12 +3,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(Path(__file__).parent))  # the modules beside this one
+pytest.register_assert_rewrite("truth")
 SOAK = os.environ.get("CARDCHAIN_SOAK") == "1"
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -43,3 +46,12 @@ def start(environ: Mapping[str, str]) -> Start:
         )
 
     return run
+
+
+@pytest.fixture(scope="module")
+def fast() -> Iterator[Path]:
+    """A folder for states that are made by the thousand: in memory, where the host has that."""
+    memory = Path("/dev/shm")
+    place = memory if os.access(memory, os.W_OK) else None
+    with tempfile.TemporaryDirectory(dir=place) as name:
+        yield Path(name)

@@ -423,7 +423,5 @@ def test_every_act_is_gone_through_without_a_fault(lives: Lives) -> None:
         said = lives.live(act, start, None)
         assert said.errors == [], act
         assert len(said.answered) in (0, sum(wanted.values()))
-        assert (
-            verdict(lives.folder / "approvals", lives.folder / "state").verdict is Verdict.VERIFIED
-        )
+        require_verified(lives.folder / "approvals", lives.folder / "state")
     assert said.calls

@@ -150,6 +150,14 @@ class AsyncLedger:
         """Give a card, as `Ledger.card`."""
         return await self._call(self.ledger.card, card, now=now)
 
+    async def state(self, card: Hash, *, now: int | None = None) -> tuple[str, str]:
+        """Give the state of a card and that of its step, as `Ledger.state`."""
+        return await self._call(self.ledger.state, card, now=now)
+
+    async def redactions(self, card: Hash) -> tuple[Record, ...]:
+        """Give what says that openings of a card were erased, as `Ledger.redactions`."""
+        return await self._call(self.ledger.redactions, card)
+
     async def events(self, card: Hash) -> tuple[Record, ...]:
         """Give every record about a card, as `Ledger.events`."""
         return await self._call(self.ledger.events, card)

@@ -57,6 +57,16 @@ class Reader:
         card_hash = request.card_hash("card", card)
         return self._log.look(lambda view: reading.status_of(view, card_hash, view.time(now)))
 
+    def state(self, card: Hash, *, now: int | None = None) -> tuple[str, str]:
+        """Give the state of a card and that of its step (spec §6.1), its envelope erased or not."""
+        card_hash = request.card_hash("card", card)
+        return self._log.look(lambda view: reading.state_of(view, card_hash, view.time(now)))
+
+    def redactions(self, card: Hash) -> tuple[Record, ...]:
+        """Give the records that say which openings of a card were erased, by whom and why."""
+        card_hash = request.card_hash("card", card)
+        return self._log.look(lambda view: reading.redactions(view, card_hash))
+
     def events(self, card: Hash) -> tuple[Record, ...]:
         """Give every record about a card in order, refusals too; `UnknownCard` if none."""
         card_hash = request.card_hash("card", card)

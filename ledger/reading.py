@@ -11,7 +11,7 @@ from ledger.envelope import parse
 from ledger.errors import AmbiguousPrefix, BrokenLedger, StoreFailed, UnknownCard
 from ledger.log import Log
 from ledger.policy import rule_hashes
-from ledger.projection import Card, State, state_at, step_state
+from ledger.projection import Card, State, StepState, state_at, step_state
 from ledger.request import prefix
 from ledger.store.contract import Position
 from ledger.view import View
@@ -31,6 +31,18 @@ def status_of(view: View, card_hash: bytes, now: int) -> CardStatus:
     """Give a card as it is at a time in milliseconds."""
     card = _card(view, card_hash)
     return _status(view, card, now)
+
+
+def state_of(view: View, card_hash: bytes, now: int) -> tuple[State, StepState]:
+    """Give the state of a card and of its step at a time, its envelope redacted or not."""
+    card = _card(view, card_hash)
+    view.last_event(card)
+    return _states(view, card, now)
+
+
+def redactions(view: View, card_hash: bytes) -> tuple[Record, ...]:
+    """Give the records that say which openings of a card were erased (spec §15.3)."""
+    return view.redactions(_card(view, card_hash).hash)
 
 
 def pending(view: View, now: int) -> tuple[CardStatus, ...]:
@@ -113,17 +125,22 @@ def _card(view: View, card_hash: bytes) -> Card:
     return card
 
 
+def _states(view: View, card: Card, now: int) -> tuple[State, StepState]:
+    step = view.views.step(card.task)
+    latest = view.views.card(step.latest) if step else None
+    reset = view.views.last_reset()
+    return state_at(card, now, reset), step_state(state_at(latest or card, now, reset))
+
+
 def _status(view: View, card: Card, now: int) -> CardStatus:
-    views = view.views
-    step = views.step(card.task)
-    latest = views.card(step.latest) if step else None
-    reset = views.last_reset()
-    earlier = views.asked_before(card, now)
+    state, of_step = _states(view, card, now)
+    reset = view.views.last_reset()
+    earlier = view.views.asked_before(card, now)
     envelope = parse(view.envelope(card))
     return CardStatus(
         card=card,
-        state=state_at(card, now, reset),
-        step_state=step_state(state_at(latest or card, now, reset)),
+        state=state,
+        step_state=of_step,
         envelope=envelope,
         replaced=view.envelope_of(envelope.supersedes),
         returned=tuple(Returned(each.hash, state_at(each, now, reset)) for each in earlier),

@@ -230,6 +230,17 @@ _OPTIONS: Final = (
 )
 
 
+def is_known(path: Path) -> bool:
+    """Tell whether this host remembers anything of the ledger in a directory; makes nothing."""
+    chain = _chain_of(path / "segments")
+    return chain is not None and state_of(chain).is_dir()
+
+
+def state_of(chain: bytes) -> Path:
+    """Give the state directory of a chain, which need not exist."""
+    return _state_home() / chain.hex()
+
+
 def _state_home() -> Path:
     """Give the folder that holds a state directory per chain; it need not exist."""
     home = os.environ.get("CARDCHAIN_STATE") or os.environ.get("XDG_STATE_HOME")
@@ -241,7 +252,7 @@ def _remembered(path: str) -> Head | None:
     chain = _chain_of(Path(path) / "segments")
     if chain is None:
         return None
-    return HeadFile(_state_home() / chain.hex() / "head", Path(path)).read()
+    return HeadFile(state_of(chain) / "head", Path(path)).read()
 
 
 def _chain_of(segments: Path) -> bytes | None:

@@ -53,7 +53,7 @@ class Filter(NamedTuple):
             and (self.start is None or entry.at >= self.start)
             and (self.end is None or entry.at < self.end)
             and (self.approver is None or self.approver in _people(entry.body))
-            and (self.outcome is None or self.outcome in _outcomes(entry.body))
+            and (self.outcome is None or self.outcome in _outcomes(entry))
             and self._takes_card(entry.openings.get("envelope"))
         )
 
@@ -86,7 +86,7 @@ def of_record(record: Record) -> Entry:
 
 def of_log(log: LogReport) -> list[Entry]:
     """Take the sound events of a log that was verified, in the order of its chain."""
-    found = [_of_event(event, None, None) for event in log.chain_events]
+    found = [of_event(event) for event in log.chain_events]
     found += [entry for history in log.histories for entry in of_history(history)]
     return sorted(found, key=lambda entry: entry.seq)
 
@@ -94,10 +94,11 @@ def of_log(log: LogReport) -> list[Entry]:
 def of_history(history: History) -> Iterator[Entry]:
     """Take the events of one card that was verified."""
     card = bytes.fromhex(history.card)
-    return (_of_event(event, card, history.envelope) for event in history.events)
+    return (of_event(event, card, history.envelope) for event in history.events)
 
 
-def _of_event(event: Event, card: bytes | None, envelope: bytes | None) -> Entry:
+def of_event(event: Event, card: bytes | None = None, envelope: bytes | None = None) -> Entry:
+    """Take an event that was verified, of a card or of none."""
     openings = dict(event.openings)
     document = {
         "seq": event.seq,
@@ -116,7 +117,7 @@ def _of_event(event: Event, card: bytes | None, envelope: bytes | None) -> Entry
 def line(entry: Entry) -> str:
     """Give an event in one line."""
     card = "-" * 12 if entry.card is None else entry.card.hex()[:12]
-    return f"{entry.seq:>6} {utc(entry.at)} {_word(entry.kind):<11} {card} {detail(entry)}".rstrip()
+    return f"{entry.seq:>6} {utc(entry.at)} {word(entry.kind):<11} {card} {detail(entry)}".rstrip()
 
 
 def detail(entry: Entry) -> str:
@@ -126,17 +127,17 @@ def detail(entry: Entry) -> str:
         case "issued":
             return asked(entry.openings.get("envelope"))
         case "resolved":
-            return f"{_word(body.get('decision'))} by {quoted(_people(body)[0])}"
+            return f"{word(body.get('decision'))} by {quoted(_people(body)[0])}"
         case "refused":
             gate = f"{body['gate']}: " if "gate" in body else ""
-            return f"{gate}{_word(body.get('reason'))}{_places(entry)} (count {body.get('count')})"
+            return f"{gate}{word(body.get('reason'))}{_places(entry)} (count {body.get('count')})"
         case "withdrawn" | "clock_reset":
-            return f"{body['reason']} by {quoted(body['by'])}"
+            return f"{word(body.get('reason'))} by {quoted(_people(body)[0])}"
         case "redacted":
             names = ", ".join(map(quoted, body["openings"]))
             return f"{names} of seq {body['seq']}: {body['reason']} by {quoted(body['by'])}"
         case "settled":
-            return str(body["outcome"])
+            return word(body.get("outcome"))
         case "opened":
             return quoted(body["name"])
         case "configured" | "pruned":
@@ -173,10 +174,15 @@ def _people(body: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(each) for each in [*people, body.get("by")] if each is not None) or ("",)
 
 
-def _outcomes(body: Mapping[str, Any]) -> Iterable[Any]:
+def _outcomes(entry: Entry) -> Iterable[Any]:
+    """Give what an event came to; a refusal came to nothing, whatever it was asked for."""
+    body = entry.body
+    if entry.kind == "refused":
+        return ()
     return body.get("outcome"), body.get("decision"), body.get("reason")
 
 
-def _word(found: object) -> str:
+def word(found: object) -> str:
+    """Give a word of ours as it is, and any other text in quotes; a foreign log may have any."""
     text = str(found)
     return text if text.isascii() and text.replace("_", "").isalnum() else quoted(text)

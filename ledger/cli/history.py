@@ -9,12 +9,16 @@ import click
 
 from ledger import jcs
 from ledger.answers import CardStatus
+from ledger.cli.account import account
 from ledger.cli.entries import Filter, asked, line
 from ledger.cli.filters import with_filter
-from ledger.cli.output import emit, put, put_bytes, to_json, utc_seconds
+from ledger.cli.live import card, notes
+from ledger.cli.output import emit, put, put_bytes, to_json, utc, utc_seconds
 from ledger.cli.parameters import card_prefix, on_ledger, rule_hash
-from ledger.cli.views import View, card, notes, on_view
+from ledger.cli.sight import Seen, View
+from ledger.cli.views import end, on_view
 from ledger.envelope import differences, parse
+from ledger.errors import AmbiguousPrefix, UnknownCard
 from ledger.render import render_changes
 from ledger.writer import Ledger
 
@@ -24,23 +28,14 @@ from ledger.writer import Ledger
 @click.option("--follow", is_flag=True, help="Go on as events are appended; end it with Ctrl-C.")
 @with_filter
 def log(view: View, asked_for: Filter, follow: bool, json_: bool) -> None:
-    """List the events of the ledger or log PATH, oldest first.
+    """List the events of a ledger or log, oldest first.
 
     With --json, one object a line, with the whole envelope.
     """
     for entry in view.follow() if follow else view.entries():
         if asked_for.takes(entry):
             put(to_json(entry.document) if json_ else line(entry))
-    _end(view)
-
-
-def _end(view: View) -> None:
-    """Say on standard error what a log that was verified is worth, and exit with that."""
-    lines, status = view.verdict()
-    for said in lines:
-        click.echo(f"cardchain: {said}", err=True)
-    if status:
-        sys.exit(status)
+    end(view)
 
 
 @click.command()
@@ -57,15 +52,38 @@ def show(view: View, prefix: str, raw: bool, json_: bool) -> None:
     The hash of a card is the SHA-256 of its envelope:
       cardchain show PATH HASH --raw | sha256sum
     """
-    seen = view.card(prefix)
+    seen = _seen(view, prefix)
     if raw:
         _print_raw(seen.envelope)
     else:
-        events = [entry.document for entry in seen.entries]
-        document = {**seen.document, "text": seen.text, "events": events}
-        lines = [*seen.notes, f"state: {seen.state}", "", *map(line, seen.entries)]
-        emit(json_, document, seen.text, *lines)
-    _end(view)
+        emit(json_, _document(seen), seen.text, *_lines(seen))
+    end(view)
+
+
+def _seen(view: View, prefix: str) -> Seen:
+    """Give the card; of a log that is not verified, that it is not there counts for less."""
+    try:
+        return view.card(prefix)
+    except (UnknownCard, AmbiguousPrefix) as error:
+        if view.verdict()[1]:
+            click.echo(f"cardchain: error: {error}\ncardchain: hint: {error.hint}", err=True)
+            end(view)
+        raise
+
+
+def _document(seen: Seen) -> dict[str, Any]:
+    return {
+        **seen.document,
+        "text": seen.text,
+        "events": [entry.document for entry in seen.entries],
+        "redactions": [entry.document for entry in seen.redactions],
+    }
+
+
+def _lines(seen: Seen) -> list[str]:
+    as_of = "" if seen.as_of is None else f" at the end of this log, {utc(seen.as_of)}"
+    state = f"state: {seen.state}{as_of}"
+    return [*seen.notes, state, *account(seen), "", *map(line, seen.entries)]
 
 
 def _print_raw(envelope: bytes | None) -> None:

@@ -195,7 +195,7 @@ def test_a_full_disk_under_the_errors_leaves_the_exit_status(host: SimpleNamespa
 
 def test_an_error_of_the_system_has_a_hint(host: SimpleNamespace) -> None:
     (host.folder / "approvals" / "lock").unlink()
-    done = host.run("status", "approvals")
+    done = host.run("pending", "approvals")
     assert (done.status, done.out) == (6, "")
     assert re.fullmatch(r"cardchain: error: .+/lock: No such .+\ncardchain: hint: .+\n", done.err)
 

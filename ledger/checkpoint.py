@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from ledger import signing, wholefile
+from ledger import edge, signing, wholefile
 from ledger.codec import ZERO, digest_of
 from ledger.errors import Malformed, SignerRefuses, StoreFailed
 from ledger.index import Covered
@@ -128,14 +128,14 @@ def newest(path: Path, held: Signing) -> Signed | None:
     return found
 
 
-def grow(log: Log, tiles: Tiles, size: int, progress: Progress = None) -> Growth:
-    """Compute the tree of the first `size` records from record 0, and the tiles with it.
+def grow(path: Path, log: Log, tiles: Tiles, size: int, progress: Progress = None) -> Growth:
+    """Compute the tree of the first `size` records from the first one, and the tiles with it.
 
-    Only frames are read: what comes out is for the caller to hold against a signed root.
+    Only frames are read: what comes out is for the caller to hold against a signed root. In a
+    pruned ledger it begins with the frontier that was kept (spec §13.5).
     """
-    tiles.clear()
-    growth = Growth(tiles)
-    for stored in log.store.read(ORIGIN):
+    growth = _begun(path, log, tiles, size)
+    for stored in log.store.read(growth.end):
         if stored.position.seq == size:
             break
         try:
@@ -145,6 +145,20 @@ def grow(log: Log, tiles: Tiles, size: int, progress: Progress = None) -> Growth
         _tell(progress, growth.frontier.size)
     growth.flush()
     return growth
+
+
+def _begun(path: Path, log: Log, tiles: Tiles, size: int) -> Growth:
+    """Give the tree before the first record that is there, for one of `size` or more."""
+    origin = log.store.origin()
+    if origin.seq == 0:
+        tiles.clear()
+        return Growth(tiles)
+    before = edge.read(path, origin.seq)
+    if before is None or size < origin.seq:
+        reason = f"the records below seq {origin.seq} were pruned, and their frontier is not kept"
+        raise SignerRefuses(path, size, reason)
+    tiles.begin_at(origin.seq)
+    return Growth(tiles, frontier=before, end=origin, digest=log.replay.read(origin).prev)
 
 
 def _delivered(path: Path, held: Signing) -> Iterator[Signed]:
@@ -170,7 +184,10 @@ def _grown(
     path: Path, log: Log, held: Signing, known: Signed | None, covered: Covered, progress: Progress
 ) -> Growth:
     """Give the tree up to `covered`, grown from the last checkpoint by checked records."""
-    growth = Growth(held.tiles) if known is None else _resumed(path, log, held, known, progress)
+    if known is None:
+        growth = _begun(path, log, held.tiles, covered.position.seq)
+    else:
+        growth = _resumed(path, log, held, known, progress)
     for stored in log.store.read(growth.end):
         if growth.frontier.size > covered.position.seq:
             break
@@ -199,7 +216,7 @@ def _resumed(path: Path, log: Log, held: Signing, known: Signed, progress: Progr
             growth.add(stored, _digest(stored.data))
         if growth.frontier.size and growth.frontier.root() == checkpoint.root:
             return growth
-    growth = grow(log, held.tiles, checkpoint.size, progress)
+    growth = grow(path, log, held.tiles, checkpoint.size, progress)
     if growth.frontier.size != checkpoint.size or growth.frontier.root() != checkpoint.root:
         raise SignerRefuses(path, checkpoint.size, "the records have another root")
     return growth

@@ -343,8 +343,9 @@ class Index(Lookups):
 _FIRST_PROFILE: Final = "SELECT {} FROM configured WHERE seq >= ?1 ORDER BY seq LIMIT 1"
 _FORGET: Final = (
     "DELETE FROM cards WHERE seq < ?1",
-    "DELETE FROM steps WHERE latest NOT IN (SELECT hash FROM cards)",
-    "UPDATE steps SET dispatched = NULL WHERE dispatched NOT IN (SELECT hash FROM cards)",
+    "DELETE FROM steps WHERE latest NOT IN (SELECT hash FROM cards WHERE seq >= ?1)",
+    "UPDATE steps SET dispatched = NULL"
+    " WHERE dispatched NOT IN (SELECT hash FROM cards WHERE seq >= ?1)",
     "DELETE FROM floods WHERE seq < ?1",
     "DELETE FROM events WHERE seq < ?1",
     "DELETE FROM reset WHERE seq < ?1",
@@ -353,7 +354,7 @@ _FORGET: Final = (
     f"UPDATE cards SET profile = ({_FIRST_PROFILE.format('digest')})"
     f" WHERE seq < coalesce(({_FIRST_PROFILE.format('seq')}), seq + 1)",
     "DELETE FROM configured WHERE seq < ?1",
-    "DELETE FROM profiles WHERE digest NOT IN (SELECT digest FROM configured)",
+    "DELETE FROM profiles WHERE digest NOT IN (SELECT digest FROM configured WHERE seq >= ?1)",
     "UPDATE edge SET named = 1 WHERE seq <= ?1",
 )
 _covered_values = attrgetter(

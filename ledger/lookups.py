@@ -100,6 +100,11 @@ class Lookups(ABC):
             )
         ]
 
+    def all_redactions(self) -> list[tuple[int, str]]:
+        """Give everything that is said to be erased: seq of the record, and opening."""
+        rows = self.query("SELECT DISTINCT seq, name FROM redactions ORDER BY seq, name")
+        return [(row[0], row[1]) for row in rows]
+
     def to_erase(self) -> list[tuple[int, str]]:
         """Give what is said to be erased and may still be there: seq of the record, and opening."""
         rows = self.query("SELECT seq, name FROM redactions WHERE done = 0 ORDER BY seq, name")

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from ledger import tree
+from ledger import edge, tree
 from ledger.checkpoint import Progress, Signed, grow
 from ledger.errors import SignerRefuses
 from ledger.log import Log
@@ -34,6 +34,7 @@ class Prover:
         self._path = path
         self._log = log
         self._tiles = tiles
+        self._subtree: tree.Subtree = tiles.subtree
         self._progress = progress
 
     def inclusion(self, index: int, leaf: bytes) -> str:
@@ -46,7 +47,7 @@ class Prover:
         size, root = self.signed.checkpoint.size, self.signed.checkpoint.root
 
         def proved() -> tuple[bytes, ...] | None:
-            proof = tree.inclusion(index, size, self._tiles.subtree)
+            proof = tree.inclusion(index, size, self._subtree)
             return proof if tree.proves_inclusion(index, size, leaf, proof, root) else None
 
         proof = self._made(proved, f"record {index} is not in it")
@@ -63,7 +64,7 @@ class Prover:
         size = old if isinstance(old, int) else old.size
 
         def proved() -> tuple[bytes, ...] | None:
-            subtree = self._tiles.subtree
+            subtree = self._subtree
             root = tree.frontier(size, subtree).root() if isinstance(old, int) else old.root
             proof = tree.consistency(size, new.size, subtree)
             holds = tree.proves_consistency(size, new.size, proof, root, new.root)
@@ -76,13 +77,20 @@ class Prover:
         """Give what the tiles prove, made anew from the records if they prove nothing."""
         for again in (False, True):
             if again:
-                grow(self._log, self._tiles, self.signed.checkpoint.size, self._progress)
+                self._grow()
             try:
                 if (proof := proved()) is not None:
                     return proof
             except TilesLacking:
                 continue
         raise SignerRefuses(self._path, self.signed.checkpoint.size, wrong)
+
+    def _grow(self) -> None:
+        size = self.signed.checkpoint.size
+        grow(self._path, self._log, self._tiles, size, self._progress)
+        known = edge.read(self._path, self._log.store.origin().seq)
+        if known is not None:
+            self._subtree = tree.behind(known, self._tiles.subtree)
 
 
 def _text(head: list[str], proof: tuple[bytes, ...], note: bytes) -> str:

@@ -174,9 +174,10 @@ class Publishing(Upkeep):
         """
         target, left_out = self.require_free(path, overwrite), request.withheld(withhold)
         end = self._log.run(lambda turn: turn.covered.position.seq)
+        origin = self._log.store.origin().seq
         to = end if last is None else last
-        if not 0 <= first <= to <= end:
-            raise ProposalInvalid("range", f"expected seqs in order, from 0 to {end}")
+        if not origin <= first <= to <= end:
+            raise ProposalInvalid("range", f"expected seqs in order, from {origin} to {end}")
         selection = excerpt.of_range(self._log, first, to)
         proofs: list[str] = []
         if signing.exists(self.chain):

@@ -9,6 +9,7 @@ from ledger.answers import CardStatus, Returned, Status
 from ledger.codec import Record
 from ledger.envelope import parse
 from ledger.errors import AmbiguousPrefix, BrokenLedger, StoreFailed, UnknownCard
+from ledger.hidden import word
 from ledger.log import Log
 from ledger.policy import rule_hashes
 from ledger.projection import Card, State, StepState, state_at, step_state
@@ -21,7 +22,7 @@ def find(view: View, digits: str) -> bytes:
     """Give the hash of the one issued card that begins with these digits."""
     found = view.views.cards_from(*prefix(digits))
     if not found:
-        raise UnknownCard(digits)
+        raise unknown(view, digits)
     if len(found) > 1:
         raise AmbiguousPrefix(digits, len(found))
     return found[0]
@@ -121,8 +122,19 @@ def records(log: Log, start: int, end: int) -> Iterator[Record]:
 def _card(view: View, card_hash: bytes) -> Card:
     card = view.views.card(card_hash)
     if card is None:
-        raise UnknownCard(card_hash.hex())
+        raise unknown(view, card_hash.hex())
     return card
+
+
+def unknown(view: View, asked: str) -> UnknownCard:
+    """Give the error for a card that is not there, which says so where it may have been pruned."""
+    error = UnknownCard(asked)
+    if before := max(view.views.pruned(), default=0):
+        error.hint = (
+            f"what was issued below seq {before} was pruned: look in the archive, "
+            f"or put it back with: cardchain restore {word(view.source.path)} --archive FILE"
+        )
+    return error
 
 
 def _states(view: View, card: Card, now: int) -> tuple[State, StepState]:

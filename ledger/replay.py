@@ -129,6 +129,10 @@ class Replay:
         self._ring = ring
         self._pins = {file.pin.seq: file.pin.digest for file in ring.files() if file.pin}
 
+    def holds(self, record: Record) -> bool:
+        """Tell whether the tag of a record holds under its key."""
+        return authentic(record, self.key(record.kid))
+
     def origin(self) -> Position:
         """Give where the first record begins."""
         return self._store.origin()

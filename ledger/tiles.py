@@ -54,6 +54,13 @@ class Tiles:
         except OSError as error:
             raise StoreFailed(f"tree in {self._folder}: {error.strerror}") from error
 
+    def begin_at(self, start: int) -> None:
+        """Make room for leaves that are gone, so that those from `start` on can be put."""
+        if self.count() < start:
+            self._folder.mkdir(mode=0o700, exist_ok=True)
+            with self._open(0, os.O_RDWR | os.O_CREAT) as file:
+                os.ftruncate(file, start * HASH_SIZE)
+
     def clear(self) -> None:
         """Forget everything."""
         for file in self._folder.glob("*.hashes"):

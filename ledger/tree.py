@@ -50,11 +50,32 @@ class Frontier:
 def frontier(size: int, subtree: Subtree) -> Frontier:
     """Give the frontier of a tree that can be asked for its subtrees."""
     hashes, end = [], 0
-    for level in reversed(range(size.bit_length())):
-        if size >> level & 1:
-            hashes.append(subtree(level, end >> level))
-            end += 1 << level
+    for level in _levels(size):
+        hashes.append(subtree(level, end >> level))
+        end += 1 << level
     return Frontier(size, tuple(hashes))
+
+
+def behind(edge: Frontier, subtree: Subtree) -> Subtree:
+    """Give a tree of whose first leaves only the frontier is known, and `subtree` of the rest."""
+    known, end = {}, 0
+    for level, found in zip(_levels(edge.size), edge.hashes, strict=True):
+        known[level, end >> level] = found
+        end += 1 << level
+
+    def part(level: int, index: int) -> bytes:
+        if (level, index) in known:
+            return known[level, index]
+        if index << level < edge.size < (index + 1) << level:
+            return node(part(level - 1, 2 * index), part(level - 1, 2 * index + 1))
+        return subtree(level, index)
+
+    return part
+
+
+def _levels(size: int) -> list[int]:
+    """Give the levels of the complete subtrees that a size consists of, largest first."""
+    return [level for level in reversed(range(size.bit_length())) if size >> level & 1]
 
 
 def inclusion(index: int, size: int, subtree: Subtree) -> tuple[bytes, ...]:

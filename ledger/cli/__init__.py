@@ -49,6 +49,11 @@ _COMMANDS: Final = {
     "doctor": ("doctor", "Check that this host can go on writing to the ledger DIR."),
     "keys": ("keys", "List, rotate and make the keys of a ledger."),
     "configure": ("custody", "Put a profile in force for the cards issued from now on."),
+    "redact": ("retention", "Erase what the ended card HASH said."),
+    "archive": ("retention", "Write the oldest records of the ledger DIR to one new file."),
+    "prune": ("retention", "Remove the records that an archive holds from the ledger DIR."),
+    "restore": ("retention", "Put the records of an archive back into the ledger DIR."),
+    "compress": ("retention", "Compress the closed segments of the ledger DIR."),
     "clock-reset": ("custody", "Accept a clock that is behind the last record of the ledger DIR."),
     "adopt": ("custody", "Accept the directory DIR, a copy, as the ledger of this host."),
 }

@@ -1,6 +1,6 @@
 """Closed segments that are replaced whole: some bytes taken out, or compressed (spec §7.1, §15).
 
-Whoever calls holds the tail, but for `prepare`. The new file is made outside `segments/`, where any
+Whoever calls holds the tail, but for `packed`. The new file is made outside `segments/`, where any
 foreign name would be a finding, and takes the place of the old one by one rename. Who reads the old
 one goes on reading it; whoever comes after that reads the new one. At no instant is there a segment
 too few or too many.
@@ -34,12 +34,21 @@ _PART: Final = re.compile(r"\.[0-9a-f]{16}\.part")
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
-    """A compressed copy of a segment that waits for its place, and the file it is a copy of."""
+class Part:
+    """A new file that waits for its place, locked by whoever makes it; `source` is what it copies.
+
+    It is removed if it gets no place.
+    """
 
     number: int
-    part: Path
-    source: os.stat_result
+    path: Path
+    raw: BinaryIO
+    source: os.stat_result | None = None
+
+    def finish(self) -> None:
+        """Make what was written durable."""
+        self.raw.flush()
+        os.fsync(self.raw.fileno())
 
 
 def rewrite(
@@ -47,16 +56,16 @@ def rewrite(
 ) -> list[Stored]:
     """Replace each record of a closed segment by what `change` gives for it.
 
-    Gives where each stands now and how long it is; the bytes are left out.
+    Gives where each stands now and where it ends; the bytes are left out.
     """
     start = Position(number, number, 0)
     place = files.place(number)
     moved: list[Stored] = []
-    with _part(files.ledger) as (part, raw), files.open(start) as source:
+    with new(files, number) as part, files.open(start) as source:
         if source is None:
             raise BrokenLedger(place, 0, number, "the segment is gone")
         with ExitStack() as stack:
-            out = _packing(raw, stack) if place.endswith(".gz") else raw
+            out = _packing(part.raw, stack) if place.endswith(".gz") else part.raw
             position, read = start, start
             for stored in cut(source, start, framing):
                 data = change(stored)
@@ -67,49 +76,71 @@ def rewrite(
             source.seek(read.offset)
             if source.read(1):
                 raise BrokenLedger(place, read.offset, read.seq, "bytes that are no record")
-        _replace(files, part, raw, place)
+        part.finish()
+        os.rename(part.path, place)
+        directory.sync(files.folder)
     return moved
 
 
-def prepare(files: Segments, number: int) -> Packed | None:
-    """Make a compressed copy of a closed segment; None if it is compressed already.
+@contextmanager
+def packed(files: Segments, number: int) -> Iterator[Part | None]:
+    """Give a compressed copy of a closed segment; None if it is compressed already, or gone.
 
     The tail need not be held: appending goes on meanwhile.
     """
     plain = files.name(number)
-    try:
-        with reader(plain) as source:
-            if is_packed(source):
-                return None
-            found = os.fstat(source.fileno())
-            with _part(files.ledger, keep=True) as (part, raw):
-                with ExitStack() as stack:
-                    out = _packing(raw, stack)
-                    while chunk := source.read(CHUNK):
-                        out.write(chunk)
-                raw.flush()
-                os.fsync(raw.fileno())
-                source.seek(0)
-                _require_same(source, part, plain)
-            return Packed(number, part, found)
-    except FileNotFoundError:
-        return None
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(reader(plain))
+        except FileNotFoundError:
+            yield None
+            return
+        if is_packed(source):
+            yield None
+            return
+        part = stack.enter_context(new(files, number, os.fstat(source.fileno())))
+        with ExitStack() as packing:
+            out = _packing(part.raw, packing)
+            while chunk := source.read(CHUNK):
+                out.write(chunk)
+        part.finish()
+        source.seek(0)
+        _require_same(source, part.path, plain)
+        yield part
 
 
-def put(files: Segments, packed: Packed) -> bool:
+def put_packed(files: Segments, part: Part) -> bool:
     """Give a compressed copy the place of its segment; False if that is another one by now."""
-    plain = files.name(packed.number)
+    plain = files.name(part.number)
     try:
-        if not os.path.samestat(os.lstat(plain), packed.source):
+        if part.source is None or not os.path.samestat(os.lstat(plain), part.source):
             return False
-        os.rename(packed.part, plain)
     except FileNotFoundError:
         return False
-    finally:
-        packed.part.unlink(missing_ok=True)
+    os.rename(part.path, plain)
     directory.sync(files.folder)
-    _rename(files, packed.number)
+    _rename(files, part.number)
     return True
+
+
+def put_before(files: Segments, part: Part) -> None:
+    """Give a new segment its place before the first, where nothing may stand."""
+    if files.stands(part.number):
+        raise StoreFailed(f"{files.place(part.number)}: something is there already")
+    os.rename(part.path, files.name(part.number))
+    directory.sync(files.folder)
+
+
+@contextmanager
+def new(files: Segments, number: int, source: os.stat_result | None = None) -> Iterator[Part]:
+    """Give a new private file of the ledger directory."""
+    path = files.ledger / f".{secrets.token_hex(8)}.part"
+    with os.fdopen(directory.create(path), "w+b") as raw:
+        fcntl.flock(raw.fileno(), fcntl.LOCK_EX)
+        try:
+            yield Part(number, path, raw, source)
+        finally:
+            path.unlink(missing_ok=True)
 
 
 def tidy(files: Segments) -> None:
@@ -129,45 +160,10 @@ def remove(files: Segments, number: int) -> None:
     directory.sync(files.folder)
 
 
-def add(files: Segments, number: int, pieces: Iterator[bytes]) -> None:
-    """Put a segment before the first, durably and whole; nothing may stand there."""
-    if files.stands(number):
-        raise StoreFailed(f"{files.place(number)}: something is there already")
-    with _part(files.ledger) as (part, raw):
-        for piece in pieces:
-            raw.write(piece)
-        _replace(files, part, raw, files.name(number))
-
-
-@contextmanager
-def _part(ledger: Path, *, keep: bool = False) -> Iterator[tuple[Path, BinaryIO]]:
-    """Give a new private file of the ledger directory, locked while it is made.
-
-    It is removed at the end, but where it is to be kept and nothing failed.
-    """
-    part = ledger / f".{secrets.token_hex(8)}.part"
-    with os.fdopen(directory.create(part), "w+b") as raw:
-        fcntl.flock(raw.fileno(), fcntl.LOCK_EX)
-        try:
-            yield part, raw
-        except BaseException:
-            part.unlink(missing_ok=True)
-            raise
-        if not keep:
-            part.unlink(missing_ok=True)
-
-
 def _packing(raw: BinaryIO, stack: ExitStack) -> BinaryIO:
     """Compress what is written; the same bytes always give the same file."""
     packing = gzip.GzipFile(filename="", mode="wb", fileobj=raw, mtime=0)
     return cast(BinaryIO, stack.enter_context(packing))
-
-
-def _replace(files: Segments, part: Path, raw: BinaryIO, place: str) -> None:
-    raw.flush()
-    os.fsync(raw.fileno())
-    os.rename(part, place)
-    directory.sync(files.folder)
 
 
 def _rename(files: Segments, number: int) -> None:

@@ -18,7 +18,7 @@ from verifier import LogReport, Report
 __all__ = ["render_page"]
 
 _STYLE: Final = (files("ledger.report") / "style.css").read_text("utf-8")
-_BATCH: Final = 10  # cards that a browser lays out together, so that none of its steps is long
+_BATCH: Final = 50  # cards that a browser lays out together, so that none of its steps is long
 _IDLE: Final = "0"  # a script that does nothing: a browser that meets it lets the page be used
 _PAUSE: Final = f"<script>{_IDLE}</script>\n"
 

@@ -187,7 +187,8 @@ DIFFERENT: dict[str, tuple[str, ...]] = {
 
 def comparable(log: dict[str, Any]) -> dict[str, Any]:
     """Leave out the digests of inputs that only one of the two lists."""
-    unlisted = {"excerpt", "unreadable"} & {finding[0] for finding in log["findings"]}
+    whole = {check for check, seq, _, offset in log["findings"] if seq is None and offset is None}
+    unlisted = {"excerpt", "unreadable", "version"} & whole
     return {field: value for field, value in log.items() if not (unlisted and field == "inputs")}
 
 

@@ -39,56 +39,48 @@ export function pinOf(bytes) {
  * findings about the others, and warnings. `delivered` is a list of {name, bytes}.
  * The newer checkpoint of a given proof is held against a log too, and pins nothing.
  */
-export async function checkpointsOf({ checkpoints, proofs, vkeys, unreadable }, delivered, chain) {
-  const found = {
-    checkpoints: [],
-    findings: unreadable.map(unreadableFinding),
-    warnings: [],
-    read: checkpoints.length + proofs.length,
-  };
-  const given = (one) => take(one, noteOf, { isGiven: true, pins: true }, vkeys, chain, found);
-  for (const file of checkpoints) await given(file);
-  for (const file of proofs) {
-    const newer = (bytes) => consistencyProof(bytes).note;
-    await take(file, newer, { isGiven: true, check: "consistency" }, vkeys, chain, found);
-  }
+export async function checkpointsOf(options, delivered, chain) {
+  const { checkpoints, proofs, vkeys, unreadable, otherChains } = options;
+  const findings = unreadable.map(unreadableFinding);
+  const found = { checkpoints: [], findings, warnings: [], read: 0 };
+  const context = { vkeys, chain, otherChains, found };
+  for (const file of checkpoints) await take(file, { isGiven: true, pins: true }, context);
+  for (const file of proofs) await take(file, { isGiven: true, isProof: true }, context);
   if (vkeys.length === 0) return found;
-  for (const file of delivered) await take(file, noteOf, {}, vkeys, chain, found);
+  for (const file of delivered) await take(file, {}, context);
   return found;
 }
 
 /** A given file that cannot be read is told, and accuses nobody. */
-export function unreadableFinding(file) {
+function unreadableFinding(file) {
   return { check: "unreadable", file, expected: "a file that can be read", found: "none" };
 }
 
-async function take(
-  { name, bytes },
-  noteIn,
-  { isGiven = false, pins = false, check },
-  vkeys,
-  chain,
-  found,
-) {
+async function take({ name, bytes }, { isGiven, pins = false, isProof }, context) {
+  const { vkeys, chain, otherChains, found } = context;
   let note;
   try {
-    note = noteIn(bytes);
+    note = isProof ? consistencyProof(bytes).note : noteOf(bytes);
   } catch (error) {
     if (!(error instanceof Malformed)) throw error;
-    const expected = "a file in its one form";
-    found.findings.push({
-      check: check ?? "checkpoint",
-      file: name,
-      expected,
-      found: error.message,
-    });
+    const check = isProof ? "consistency" : "checkpoint";
+    found.read += 1;
+    found.findings.push({ check, file: name, expected: "its one form", found: error.message });
     return;
   }
+  if (isGiven && note.chain !== chain && isOfAnother(note, otherChains)) return;
+  found.read += 1;
   const { signed, ...fault } = await signedUnder(note, vkeys, chain);
   if (signed) found.checkpoints.push({ file: name, note, isGiven: pins });
   else if (!isGiven && fault.check === "checkpoint_key") {
+    found.read -= 1;
     found.warnings.push(`checkpoint ${name} is left aside: no given vkey signed it`);
   } else found.findings.push({ ...fault, file: name });
+}
+
+/** Whether a checkpoint is, or may be, about another input of the run (spec §13.7). */
+function isOfAnother(note, otherChains) {
+  return otherChains.some((chain) => chain === null || chain === note.chain);
 }
 
 /** The hashes of a frontier file (spec §13.5), or null where it is none. */

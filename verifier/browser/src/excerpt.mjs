@@ -1,6 +1,6 @@
 /* Excerpts (spec §14): some records of a log, with proofs that they stand in it. */
 
-import { CborError, decoded } from "./cbor.mjs";
+import { CborError, CborReader, decoded } from "./cbor.mjs";
 import { fromHex, hex, textOf } from "./bytes.mjs";
 import { sha256 } from "./hash.mjs";
 import { Malformed } from "./note.mjs";
@@ -11,20 +11,46 @@ import { isWhole } from "./schema.mjs";
 import { includes } from "./tree.mjs";
 
 const FORMAT = "cardchain-excerpt/1";
+const PREFIX = "cardchain-excerpt/";
 const MAX_EXCERPT = 67108864;
 const MAX_OPENINGS = 1073741824; // each counted for every record that binds it
 const BESIDE = ["clock_reset", "redacted"];
 
-/** Whether the bytes of a file begin like an excerpt; then they are no log. */
-export function isExcerpt(bytes) {
-  return bytes[0] === 0x85 && bytes[1] === 0x73 && textOf(bytes.subarray(2, 21)) === FORMAT;
+/**
+ * What a file says that begins like an excerpt (spec §14.1), as {format}; null where it is none.
+ * The format is null where the file ends inside it, or where it is no text.
+ */
+export function excerptHead(bytes) {
+  const reader = new CborReader(bytes);
+  try {
+    if (head(reader, 4) === null) return null;
+    const size = head(reader, 3);
+    const begin = textOf(bytes.subarray(reader.at, reader.at + PREFIX.length));
+    if (size === null || size < PREFIX.length || begin !== PREFIX) return null;
+    const end = reader.at + Number(size);
+    return { format: end > bytes.length ? null : textOf(bytes.subarray(reader.at, end)) };
+  } catch (error) {
+    if (!(error instanceof CborError)) throw error;
+    return null;
+  }
+}
+
+/** The number in the head of an item of one major type, or null at another one. */
+function head(reader, major) {
+  const first = reader.byte();
+  return first >> 5 === major ? reader.argument(first & 31) : null;
+}
+
+/** Whether an excerpt is of a version that this program does not know. */
+export function isOfOtherVersion({ format }) {
+  return format !== null && format !== FORMAT;
 }
 
 /** An excerpt in its one form: {scope, records, proofs}; throws Malformed. */
 export async function excerptOf(bytes) {
   if (bytes.length > MAX_EXCERPT) throw new Malformed(`${bytes.length} bytes`);
-  const [, scope, records, proofs, openings, ...more] = itemsOf(bytes);
-  if (more.length > 0 || !isListOf(records, Uint8Array) || records.length === 0) {
+  const [format, scope, records, proofs, openings] = itemsOf(bytes);
+  if (format !== FORMAT || !isListOf(records, Uint8Array) || records.length === 0) {
     throw new Malformed("no list of records");
   }
   if (!isListOf(openings, Uint8Array)) throw new Malformed("no list of openings");
@@ -123,7 +149,9 @@ async function putIn(records, openings) {
       used.add(digest);
     }
   }
-  if (used.size < byDigest.size) throw new Malformed("an opening that no record binds");
+  const isReadable = records.every((record) => record.bound !== undefined);
+  if (isReadable && used.size < byDigest.size)
+    throw new Malformed("an opening that no record binds");
 }
 
 function checkReceipt({ scope, records }) {
@@ -132,7 +160,9 @@ function checkReceipt({ scope, records }) {
   );
   if (own.some((record) => record.card !== scope.card))
     throw new Malformed("a record of another card");
-  if (own[0]?.kind !== "issued") throw new Malformed("a receipt that does not begin with issued");
+  const isReadable = records.every((record) => record.kind !== undefined);
+  if (isReadable && own[0]?.kind !== "issued")
+    throw new Malformed("a receipt that does not begin with issued");
 }
 
 /**

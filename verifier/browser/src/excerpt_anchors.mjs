@@ -31,7 +31,7 @@ export async function excerptAnchors(file, excerpt, options, chain) {
 
 /** The checkpoint in the proofs is delivered: one that no given vkey signed is left aside. */
 async function judgeOwn(file, found, vkeys, chain) {
-  if (found.own === null || vkeys.length === 0) return;
+  if (found.own === null || (vkeys.length === 0 && found.own.chain === chain)) return;
   const { signed, ...fault } = await signedUnder(found.own, vkeys, chain);
   if (signed) found.isSigned = true;
   else if (fault.check === "checkpoint_key") {

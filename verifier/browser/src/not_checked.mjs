@@ -121,9 +121,9 @@ function whyNotInLog(check, log, facts) {
   return whyNotExpected(name, facts);
 }
 
-function whyNoProof(name, { records }, { isExcerpt, own, isSigned }) {
+function whyNoProof(name, { records }, { isExcerpt, isOther, own, isSigned }) {
   if (!isExcerpt || (name === "inclusion" && records === 0)) return "not an excerpt";
-  if (name === "excerpt") return "";
+  if (name === "excerpt") return isOther ? "an excerpt of another version" : "";
   if (own === null) return "no proof in the excerpt";
   return isSigned ? "" : "no given vkey signed the checkpoint of the proofs";
 }

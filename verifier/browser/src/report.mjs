@@ -110,8 +110,8 @@ function scopeOf({ scope, tally }, { excerpt }) {
 }
 
 /** A range goes up to its end (spec §14.1). */
-function rangeFindings(file, { scope, tally }) {
-  if (scope.to === undefined || tally.lastSeq === scope.to) return [];
+function rangeFindings(file, { scope, tally, lastSeq }) {
+  if (scope.to === undefined || lastSeq === null || tally.lastSeq === scope.to) return [];
   const [expected, found] = [`an end at seq ${scope.to}`, `seq ${tally.lastSeq}`];
   return [{ check: "sequence", file, offset: null, seq: null, expected, found }];
 }

@@ -18,7 +18,7 @@ export const CHECKS = [
     "§3.2–3.5, §6.4",
     "payload, body and openings have exactly the members of their kind",
   ),
-  row("version", "canonical form", "§3.2, §2.3", "the version is known", true),
+  row("version", "canonical form", "§3.2, §2.3, §14.1", "the version is known", true),
   row("chain", "sequence", "§3.2", "every record names the chain of the first"),
   row("sequence", "sequence", "§3.2", "seq runs 0, 1, 2, …"),
   row("link", "link", "§3.3", "prev is the chain digest of the record before"),

@@ -4,7 +4,7 @@ import { CLASSES } from "./envelope.mjs";
 import { checkpointsOf, frontierOf, held, pinOf } from "./anchors.mjs";
 import { judgeAssurance } from "./assurance.mjs";
 import { excerptAnchors } from "./excerpt_anchors.mjs";
-import { cover, excerptOf, isExcerpt } from "./excerpt.mjs";
+import { cover, excerptHead, excerptOf, isOfOtherVersion } from "./excerpt.mjs";
 import { framed } from "./framing.mjs";
 import { sha256 } from "./hash.mjs";
 import { Log } from "./judge.mjs";
@@ -30,9 +30,12 @@ const BATCH = 2000;
  */
 export async function verify(request, progress = () => undefined) {
   const options = await optionsOf(request);
+  const inputs = await Promise.all(request.inputs.map((input) => preparedInput(input, options)));
   const logs = [];
-  for (const input of request.inputs)
-    logs.push(await verifiedInput(input, options, logs, progress));
+  for (const one of inputs) {
+    const otherChains = inputs.filter((other) => other !== one).map(({ chain }) => chain);
+    logs.push(await verifiedInput(one, { ...options, otherChains }, logs, progress));
+  }
   const pinAfter = judgeAssurance(logs, options);
   return { verdict: worst(logs.map((log) => log.verdict)), logs, pinAfter };
 }
@@ -95,12 +98,36 @@ async function profilesOf(files, warnings) {
   return found;
 }
 
-async function verifiedInput(input, options, before, progress) {
+/** An input as read: {input, source, chain, excerpt?, fault?}; `chain` is null where none is known. */
+async function preparedInput(input, options) {
   const source = await readInput(input, options.since);
   const [file] = source.files;
-  const isOne = !input.entries && file !== undefined;
-  if (isOne && isExcerpt(file.bytes)) return verifiedExcerpt(input, source, options, before);
-  return verifiedLog(input, source, options, before, progress);
+  const head = !input.entries && file !== undefined ? excerptHead(file.bytes) : null;
+  if (head === null) return { input, source, chain: chainOf(source.files) };
+  const isOther = isOfOtherVersion(head);
+  const fault = { check: isOther ? "version" : "excerpt", file: input.path };
+  if (isOther) {
+    Object.assign(fault, { expected: "version 1", found: "another version" });
+    return { input, source, chain: null, fault };
+  }
+  try {
+    const excerpt = await excerptOf(file.bytes);
+    const chain = excerpt.records.find((record) => record.chain !== undefined)?.chain ?? null;
+    return { input, source, chain, excerpt };
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    Object.assign(fault, { expected: "an excerpt in its one form", found: error.message });
+    return { input, source, chain: null, fault };
+  }
+}
+
+async function verifiedInput(prepared, options, before, progress) {
+  const { input, source, fault, excerpt } = prepared;
+  if (excerpt !== undefined) return verifiedExcerpt(prepared, options, before);
+  if (fault === undefined) return verifiedLog(prepared, options, before, progress);
+  source.faults.push(fault);
+  const anchors = { ...noAnchors(), isExcerpt: true, isOther: fault.check === "version" };
+  return logReport(input, source, logOf(null, options, {}), options, before, anchors);
 }
 
 /** The log of a chain, with the keys and pins that are for it. */
@@ -111,8 +138,7 @@ function logOf(chain, options, more) {
   return new Log({ ...options, chain, ring, pins, ...more });
 }
 
-async function verifiedLog(input, source, options, before, progress) {
-  const chain = chainOf(source.files);
+async function verifiedLog({ input, source, chain }, options, before, progress) {
   const anchors = chain === null ? noAnchors() : await checkpointsOf(options, source.notes, chain);
   const log = logOf(chain, options, { sizes: anchors.checkpoints.map(({ note }) => note.size) });
   const digester = new Digester(log.ring);
@@ -141,23 +167,8 @@ function noAnchors() {
   return { checkpoints: [], findings: [], warnings: [], read: 0 };
 }
 
-async function verifiedExcerpt(input, source, options, before) {
+async function verifiedExcerpt({ input, source, chain, excerpt }, options, before) {
   const [file] = source.files;
-  let excerpt;
-  try {
-    excerpt = await excerptOf(file.bytes);
-  } catch (error) {
-    if (!(error instanceof Malformed)) throw error;
-    source.faults.push({
-      check: "excerpt",
-      file: input.path,
-      expected: "an excerpt in its one form",
-      found: error.message,
-    });
-    const log = logOf(null, options, {});
-    return logReport(input, source, log, options, before, { ...noAnchors(), isExcerpt: true });
-  }
-  const chain = excerpt.records.find((record) => record.chain !== undefined)?.chain ?? null;
   const anchors = await excerptAnchors(file.name, excerpt, options, chain);
   const log = logOf(chain, options, { scope: excerpt.scope });
   await new Digester(log.ring).digest(excerpt.records);

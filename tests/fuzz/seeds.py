@@ -25,6 +25,7 @@ def seeds(target: str) -> list[bytes]:
         "decoder": _records,
         "boundary": _documents,
         "readers": _logs,
+        "anchors": _anchors,
         "commands": lambda: [*_documents(), *_keys(), *_logs()],
     }[target]()
     return sorted({seed for seed in found if len(seed) <= _LARGEST})
@@ -38,8 +39,9 @@ def corpus(target: str) -> list[Path]:
 def _logs() -> Iterator[bytes]:
     yield _FOREIGN
     yield gzip.compress(_FOREIGN, mtime=0)
-    for path in sorted((FIXTURES / "cases").glob("*/*.cbor*")):
-        yield path.read_bytes()
+    for ending in ("cbor", "cbor.gz", "excerpt"):
+        for path in sorted((FIXTURES / "cases").glob(f"*/*.{ending}")):
+            yield path.read_bytes()
 
 
 def _records() -> Iterator[bytes]:
@@ -58,6 +60,13 @@ def _documents() -> Iterator[bytes]:
         yield from cbor2.loads(record[1:])[1].values()
     for path in sorted((FIXTURES / "cases").glob("*/profiles/*")):
         yield path.read_bytes()
+
+
+def _anchors() -> Iterator[bytes]:
+    for ending in ("note", "vkey", "txt", "json"):
+        for path in sorted((FIXTURES / "cases").glob(f"*/*.{ending}")):
+            if path.name != "case.json":
+                yield path.read_bytes()
 
 
 def _keys() -> Iterator[bytes]:

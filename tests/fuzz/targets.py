@@ -19,12 +19,14 @@ import readings
 
 import ledger.cli
 import verifier.cli
-from verifier import Verdict, render_json, render_text, verify
+from ledger.report import render_page
+from verifier import Verdict, every_card, render_json, render_text, verify
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 RAW = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069\ufeff]")
 VERDICTS = {verdict.exit_code for verdict in Verdict}
-_KEY = str(FIXTURES / "keys" / "a.json")
+_KEY, _VKEY = str(FIXTURES / "keys" / "a.json"), str(FIXTURES / "keys" / "signer.vkey")
+_LOG = str(FIXTURES / "cases" / "intact_life" / "log.cbor")
 _SCRATCH = Path(tempfile.mkdtemp(prefix="fuzz-"))
 os.environ["CARDCHAIN_STATE"] = str(_SCRATCH / "state")
 
@@ -45,12 +47,27 @@ def readers(data: bytes) -> None:
     for name in ("log.cbor", "log.cbor.gz", "2026-01-01.jsonl"):
         path = _SCRATCH / name
         path.write_bytes(data)
-        report = verify([str(path)], [_KEY], environ={})
+        report = verify([str(path)], [_KEY], environ={}, vkeys=[_VKEY], wanted=every_card)
         assert report.verdict.exit_code in VERDICTS
         text = render_text(report, verbose=True)
         assert not RAW.search(text), ascii(text)
         assert text.splitlines()[-1].startswith(report.verdict.value)
         json.loads(render_json(report))
+        assert not RAW.search("".join(render_page(report)))
+
+
+def anchors(data: bytes) -> None:
+    """A checkpoint, a proof, a vkey or a pin, given beside a log that needs one."""
+    path = _SCRATCH / "anchor"
+    path.write_bytes(data)
+    for vkeys in ([_VKEY], [str(path)]):
+        report = verify([_LOG], [], environ={}, checkpoint_files=[str(path)], vkeys=vkeys)
+        assert report.verdict.exit_code in VERDICTS
+        text = render_text(report, verbose=True)
+        assert not RAW.search(text), ascii(text)
+    status, said = _run(verifier.cli.status, ["--pin", str(path), "--key", _KEY, _LOG])
+    assert status in VERDICTS | {2}, (status, said)
+    assert not RAW.search(said), ascii(said)
 
 
 def commands(data: bytes) -> None:
@@ -82,5 +99,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "decoder": decoder,
     "boundary": boundary,
     "readers": readers,
+    "anchors": anchors,
     "commands": commands,
 }

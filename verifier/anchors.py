@@ -61,28 +61,36 @@ class Anchor(NamedTuple):
 class Auditor(NamedTuple):
     """What an auditor holds logs against (spec §16).
 
-    The keys of signers, checkpoints and proofs that were kept, the head that was pinned, and
-    whether openings may be withheld.
+    The keys of signers, checkpoints and proofs that were kept, the head that was pinned, whether
+    openings may be withheld, and the one of the checkpoints after which verification begins.
     """
 
     vkeys: tuple[Vkey, ...] = ()
     given: tuple[Anchor, ...] = ()
     pin: Head | None = None
     allow_withheld: bool = False
+    since: Anchor | None = None
 
 
 class _Unusable(Exception):
     """A file cannot be used; the message says why."""
 
 
-def load_anchors(vkeys: Iterable[str], files: Iterable[str]) -> tuple[Auditor, list[str]]:
+def load_anchors(
+    vkeys: Iterable[str], files: Iterable[str], since: str | None = None
+) -> tuple[Auditor, list[str]]:
     """Read vkeys, each one itself or a file, and files of checkpoints and consistency proofs.
 
-    What is no vkey is left out with a warning.
+    `since` is the file of a checkpoint, which is given like the others. What is no vkey is left out
+    with a warning.
     """
     warnings: list[str] = []
     known = tuple(vkey for text in vkeys for vkey in _vkeys(text, warnings))
-    return Auditor(known, tuple(_given(file, known) for file in files)), warnings
+    given = tuple(_given(file, known) for file in files)
+    if since is None:
+        return Auditor(known, given), warnings
+    begin = _checkpoint(since, known)
+    return Auditor(known, (begin, *given), since=begin), warnings
 
 
 def _vkeys(text: str, warnings: list[str]) -> list[Vkey]:
@@ -108,6 +116,14 @@ def _vkeys(text: str, warnings: list[str]) -> list[Vkey]:
     if not found and not warnings:
         warnings.append(f"{place} holds no vkey")
     return found
+
+
+def _checkpoint(file: str, vkeys: Sequence[Vkey]) -> Anchor:
+    """Read what must be a checkpoint and no proof."""
+    try:
+        return anchor(file, GIVEN, _read(file), vkeys)
+    except _Unusable as error:
+        return Anchor(file, GIVEN, unreadable=("a checkpoint that can be read", str(error)))
 
 
 def _given(file: str, vkeys: Sequence[Vkey]) -> Anchor:

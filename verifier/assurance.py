@@ -108,7 +108,7 @@ def _why_not_pinned(
         return "no record"
     if log.chain != pin.chain.hex() and may_be_of(chains, pin.chain.hex()):
         return "the pin is of another chain, which another input may be of"
-    if log.chain == pin.chain.hex() and log.first_seq > pin.seq:
+    if log.chain == pin.chain.hex() and log.first_seq > pin.seq and sight.found is None:
         return "the log begins after the pinned record"
     if sight.reached is None and sight.found is None:
         return "the log was not read to its end"

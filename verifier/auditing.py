@@ -57,7 +57,7 @@ def reached(replay: Replay, reading: Reading) -> int | None:
     """Give how many records a log has, None where what was not read may hold more."""
     if reading.unreadable or reading.not_read or replay.state.gap_explained:
         return None
-    return replay.state.expected_seq or 0
+    return max(replay.state.expected_seq or 0, replay.passed_to)
 
 
 def note(replay: Replay, reading: Reading, auditor: Auditor) -> None:

@@ -49,8 +49,10 @@ def _head(text: str) -> bytes:
     return bytes.fromhex(text)
 
 
-def _since(text: str) -> Edge:
-    seq, _, head = text.partition(":")
+def _since(text: str) -> Edge | str:
+    seq, colon, head = text.partition(":")
+    if not colon or not re.fullmatch(r"[0-9]*", seq, re.ASCII):
+        return text
     if not re.fullmatch(r"0|[1-9][0-9]{0,15}", seq, re.ASCII):
         raise argparse.ArgumentTypeError("expected SEQ:HEX, a seq and its chain digest")
     return Edge(int(seq) + 1, _head(head))
@@ -91,8 +93,9 @@ def parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--since",
         type=_since,
-        metavar="SEQ:HEX",
-        help="verify the records after SEQ, whose chain digest was this",
+        metavar="SEQ:HEX|FILE",
+        help="verify the records after SEQ, whose chain digest was this, or after those of a "
+        "signed checkpoint that was kept",
     )
     _add_anchors(command)
     command.add_argument(
@@ -166,6 +169,7 @@ def _named(options: argparse.Namespace) -> Iterable[str]:
     """Give all paths that are read, as far as they are paths."""
     groups = (options.path, options.key, options.profile, options.vkey, options.checkpoint)
     named = [path for group in groups for path in group]
+    named += [options.since] if isinstance(options.since, str) else []
     return filter(None, [*named, os.environ.get("CARDCHAIN_KEY", "")])
 
 

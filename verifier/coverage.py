@@ -55,6 +55,11 @@ class Coverage:
             tree.extend(digests[done:])
         return self.size > covered
 
+    def close(self, size: int) -> None:
+        """Say that no more records stand below a size: fewer than it says have another root."""
+        if self._tree is not None and self._tree.size < size:
+            self.roots[size] = self._tree.root()
+
     def stop(self) -> None:
         """Give up at an unsound record: its finding explains every root above it."""
         self._tree = None

@@ -49,6 +49,18 @@ def chain_digests(frames: Frames, seq: int) -> Iterator[tuple[int, bytes]]:
         yield found, bare.digest()
 
 
+def chain_there(frames: Frames) -> bytes | None:
+    """Give the chain of the record at the place reached, without going on.
+
+    None where none stands there in the usual form.
+    """
+    while (found := span(frames.buffer, frames.pos)) is None:
+        if len(frames.buffer) - frames.pos >= MAX_RECORD or not frames.more():
+            return None
+    at_seq = found[1] + frames.buffer[found[1]] - 0x56 + AT_SEQ
+    return frames.buffer[at_seq - CHAIN_SIZE : at_seq]
+
+
 def _spans(frames: Frames, seq: int) -> Iterator[tuple[int, int, int, int]]:
     """Give where each record before `seq` begins, has its payload and ends, and its seq.
 

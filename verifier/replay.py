@@ -71,6 +71,8 @@ class Replay:
         self.begins_at: int | None = None  # seq of the record that the log begins with
         self.since: Edge | None = None  # the left edge that the auditor gave
         self.passed_over = False  # there are records before it
+        self.passed_to = 0  # one past the highest seq of those that were hashed
+        self.since_holds = True  # they say what the auditor kept
         self.edge_is_named = False  # by the auditor, or by a pruned event
         self._chain_before: bytes | None = None  # of the record before, as found
         self._cut = False  # the record before may go on in the bytes that follow it
@@ -123,7 +125,7 @@ class Replay:
             if self.since is not None and (self.passed_over or record.seq == self.since.seq):
                 state.expected_seq, state.prev = self.since
                 state.begin_at(self.since)
-                self.edge_is_named = True
+                self.edge_is_named = self.since_holds
             elif record.seq:
                 state.begin_at(Edge(record.seq, record.prev or NO_PREVIOUS))
         elif record.seq == 0:

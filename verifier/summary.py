@@ -10,6 +10,7 @@ from verifier.histories import Collector
 from verifier.manner import ALONE
 from verifier.replay import MAX_FINDINGS, Replay
 from verifier.report import Counts, Finding, Input, LogReport, Outcome, Row, Verdict, Withheld
+from verifier.since import Before
 from verifier.spec import VERSION
 from verifier.tally import Tally
 
@@ -28,6 +29,7 @@ class Reading:
     """What happened while the files of a log were read."""
 
     __slots__ = (
+        "before",
         "collector",
         "expectation",
         "inputs",
@@ -44,12 +46,12 @@ class Reading:
         self.expectation = expectation
         self.is_directory = is_directory
         self.manner = ALONE
+        self.before: Before | None = None  # what deals with the records before those asked about
         self.unreadable = False
         self.warnings: list[str] = []
         self.not_read: list[str] = []
-        self.reasons: dict[str, str] = {}  # by check, why it was not made where it did not fail
         # by check, why it was not made where it did not fail
-        self.reasons = {
+        self.reasons: dict[str, str] = {
             "excerpt": "not an excerpt",
             "inclusion": "not an excerpt",
             "pinned_head": "give --pin",

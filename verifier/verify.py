@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 
-from verifier import auditing, checks, keys, prefix, source
+from verifier import auditing, checks, keys, source
 from verifier.anchors import Auditor, load_anchors
 from verifier.assurance import Sight, move_pin, with_apart, with_assurance, with_pin
 from verifier.checks.completeness import Expectation
@@ -25,6 +25,7 @@ from verifier.pinfile import read_pin
 from verifier.progress import Progress
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings
 from verifier.report import Finding, LogReport, Outcome, Report
+from verifier.since import before
 from verifier.spec import EVIDENCE_CLASSES
 from verifier.state import Edge, State
 from verifier.summary import Reading, report, with_finding, with_row
@@ -46,7 +47,7 @@ def verify(
     required: Sequence[str] = (),
     allow_withheld: bool = False,
     wanted: Callable[[str], bool] | None = None,
-    since: Edge | None = None,
+    since: Edge | str | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
 ) -> Report:
@@ -62,8 +63,9 @@ def verify(
     `profile_files` are profiles that cards name; `floor` is the evidence class that every
     approved card must reach (spec §8.7). `wanted` says of which cards, by their hash in hex, the
     report holds the histories; without it of none. `since` is a left edge that the auditor kept:
-    what stands before it is passed over (spec §15.2). With `jobs` above 1 so many other processes
-    prove records; the report is the same. `progress` is told how far it is.
+    what stands before it is passed over; or the file of a checkpoint, which is given like the
+    others: what stands below its size is only hashed (spec §15.2). With `jobs` above 1 so many
+    other processes prove records; the report is the same. `progress` is told how far it is.
     """
     started_at = now()
     files = list(key_files)
@@ -74,11 +76,12 @@ def verify(
     library, unused = load_profiles(profile_files)
     ring.warnings += unused
     policy = library, EVIDENCE_CLASSES.index(floor)
-    auditor, unused = load_anchors(vkeys, checkpoint_files)
+    edge, kept = (None, since) if isinstance(since, str) else (since, None)
+    auditor, unused = load_anchors(vkeys, checkpoint_files, kept)
     ring.warnings += unused
     pin = None if pin_file is None else read_pin(pin_file)
     auditor = auditor._replace(pin=pin, allow_withheld=allow_withheld)
-    manner = Manner(since, pool(jobs, ring), progress)
+    manner = Manner(edge, pool(jobs, ring), progress)
     logs: list[LogReport] = []
     sights: list[Sight] = []
     with closing(manner):
@@ -149,11 +152,11 @@ def verify_log(
     skipped = ("opening_missing",) if auditor.allow_withheld else ()
     coverage = auditing.coverage_of(path, anchors)
     replay = Replay(State(ring, *policy), lookout, coverage, skipped)
-    replay.since = manner.since
     reading = Reading(expectation, is_directory=source.is_ledger(path))
     reading.warnings += [*ring.warnings, *aside]
     reading.collector = None if wanted is None else Collector(wanted)
     reading.manner = manner
+    reading.before = before(replay, manner.since, auditor.since)
     try:
         _replay(path, file, replay, reading)
         held = auditing.hold(replay, reading, anchors)
@@ -177,9 +180,8 @@ def _replay(path: str, file: source.Segment | None, replay: Replay, reading: Rea
         stray = Evidence(other, -1, b"")
         stray.name = ("the name of a segment", os.path.basename(other))
         replay.take(stray)
-    if replay.since is not None:
-        left = prefix.after(parts, replay.since.seq)
-        replay.passed_over, parts = len(left) < len(parts), left
+    if reading.before is not None:
+        parts = reading.before.segments(parts)
     for part in parts:
         try:
             _replay_segment(part, replay, reading)
@@ -190,16 +192,16 @@ def _replay(path: str, file: source.Segment | None, replay: Replay, reading: Rea
             reading.not_read.append(f"the rest of {part.path}: too many bytes are no record")
         finally:
             reading.inputs.append(part.input())
+    if reading.before is not None:
+        reading.before.end()
 
 
 def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -> None:
     frames = reading.manner.frames(segment, lambda: replay.tally.records)
     collector = reading.collector
-    if replay.since is not None and not replay.begun:
-        there = prefix.hop(frames, replay.since.seq)
-        replay.passed_over |= frames.offset > 0
-        if not there:
-            return
+    skipping = reading.before
+    if skipping is not None and not skipping.done and not skipping.take(frames):
+        return
     reading.manner.share(frames)
     while True:
         start = frames.pos

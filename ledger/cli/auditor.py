@@ -39,6 +39,7 @@ Wanted = Callable[[str], bool]
 
 _UNREADABLE: Final = (OSError, ValueError, EOFError, zlib.error, LedgerError)
 _SINCE: Final = re.compile(r"(0|[1-9][0-9]{0,15}):([0-9a-f]{64})", re.ASCII)
+_IN_DIGITS: Final = re.compile(r"[0-9]*:", re.ASCII)
 _FILE: Final = click.Path(path_type=Path)
 
 
@@ -48,7 +49,7 @@ class Auditor(NamedTuple):
     keys: tuple[Path, ...]
     expect_head: bytes | None
     expect_count: int | None
-    since: Edge | None
+    since: Edge | str | None
     profiles: tuple[Path, ...]
     floor: str
     vkeys: tuple[str, ...]
@@ -79,6 +80,7 @@ class Auditor(NamedTuple):
         """Refuse to write where something is read."""
         own = [*paths, *self._key_files(), *self.vkeys]
         own += map(str, (*self.profiles, *self.checkpoints))
+        own += [self.since] if isinstance(self.since, str) else []
         own += filter(None, [os.environ.get("CARDCHAIN_KEY"), self.pin if file != self.pin else ""])
         try:
             check_place(file, own)
@@ -130,7 +132,8 @@ class Auditor(NamedTuple):
         log = report.logs[place]
         if head is None:
             return log
-        if self.checkpoints:  # one may be of the chain of another input (spec §13.7)
+        # a checkpoint may be of the chain of another input (spec §13.7)
+        if self.checkpoints or isinstance(self.since, str):
             other = self._verify(paths, wanted, head.digest, None, None).logs[place]
         else:
             (other,) = self._verify((log.path,), wanted, head.digest, None, None).logs
@@ -152,9 +155,9 @@ def with_auditor(command: Command) -> Callable[..., Any]:
     return functools.reduce(lambda inner, option: option(inner), reversed(_OPTIONS), gathered)
 
 
-def _edge(_: click.Context, __: click.Parameter, text: str | None) -> Edge | None:
-    if text is None:
-        return None
+def _edge(_: click.Context, __: click.Parameter, text: str | None) -> Edge | str | None:
+    if text is None or not _IN_DIGITS.match(text):
+        return text
     found = _SINCE.fullmatch(text)
     if found is None:
         raise click.BadParameter("expected SEQ:HEX, a seq and its chain digest")
@@ -174,9 +177,10 @@ _OPTIONS: Final = (
     ),
     click.option(
         "--since",
-        metavar="SEQ:HEX",
+        metavar="SEQ:HEX|FILE",
         callback=_edge,
-        help="Verify the records after SEQ, whose chain digest was this.",
+        help="Verify the records after SEQ, whose chain digest was this, or after those of a "
+        "signed checkpoint that was kept.",
     ),
     click.option(
         "--profile",

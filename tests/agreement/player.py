@@ -36,7 +36,7 @@ def played(
         expect_count=None if count is None else int(count),
         profile_files=resolved(folder, case.get("profiles", [])),
         floor=values.get("--floor", "none"),
-        since=since_of(values.get("--since")),
+        since=since_of(folder, case, values.get("--since")),
         vkeys=resolved(folder, case.get("vkeys", [])),
         checkpoint_files=resolved(folder, case.get("checkpoints", []) + case.get("proofs", [])),
         pin_file=pin,
@@ -56,8 +56,10 @@ def copied_pin(folder: Path, case: dict[str, Any], scratch: Path) -> str | None:
     return str(scratch / case["pin"])
 
 
-def since_of(text: str | None) -> Edge | None:
-    """Give the left edge that follows the record named."""
+def since_of(folder: Path, case: dict[str, Any], text: str | None) -> Edge | str | None:
+    """Give the left edge that follows the record named, or the file of a checkpoint."""
+    if "since" in case:
+        return os.path.normpath(folder / case["since"])
     if text is None:
         return None
     seq, head = text.split(":")

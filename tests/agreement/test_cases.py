@@ -44,6 +44,7 @@ SAMPLE = [
     "key_missing",
     "receipt_does_not_extend_the_checkpoint",
     "right_receipt_newer_than_the_checkpoint",
+    "right_since_a_checkpoint",
     "tag_bit_flipped",
     "tail_cut_head_expected",
     "torn_tail_in_live_directory",
@@ -153,6 +154,7 @@ def test_command_line_says_the_same(corpus: Path, name: str, tmp_path: Path) -> 
     options = list(case.get("args", []))
     for member, option in OPTIONS.items():
         options += [w for file in resolved(folder, case.get(member, [])) for w in (option, file)]
+    options += ["--since", os.path.normpath(folder / case["since"])] if "since" in case else []
     pin = copied_pin(folder, case, tmp_path)
     options += [] if pin is None else ["--pin", pin]
     command = [sys.executable, "-m", "verifier", "--format", "json", *options]

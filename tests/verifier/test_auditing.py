@@ -195,6 +195,71 @@ def test_what_is_not_verified_has_no_assurance(long: Any, tmp_path: Path) -> Non
     assert (log.verdict, log.assurance, log.signed_to) == (Verdict.CANNOT_VERIFY, (), None)
 
 
+# After a kept checkpoint.
+
+
+def test_with_more_processes_the_rest_is_the_same(long: Any, key: str, tmp_path: Path) -> None:
+    note = write(tmp_path, "kept.note", signed(long, 5))
+    reports = [run(long, tmp_path, key_files=[key], since=note, jobs=jobs) for jobs in (1, 2)]
+    assert [one.logs[0] for one in reports] == [reports[0].logs[0]] * 2
+    log = reports[0].logs[0]
+    assert (log.verdict, log.first_seq, log.signed_to) == (Verdict.VERIFIED, 5, 4)
+
+
+def test_a_pin_below_the_kept_checkpoint_is_held(long: Any, key: str, tmp_path: Path) -> None:
+    note = write(tmp_path, "kept.note", signed(long, 9))
+    pin = write(tmp_path, "pin.json", pinned(long, 3))
+    report = run(long, tmp_path, key_files=[key], since=note, pin_file=pin)
+    assert row(report, "pinned_head") == (Outcome.PASS, "")
+    write(tmp_path, "pin.json", pinned(long, 3).replace(long.digests[3].hex(), "00" * 32))
+    report = run(long, tmp_path, key_files=[key], since=note, pin_file=pin)
+    assert found(report) == [("pinned_head", None)]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.data())
+def test_no_flipped_bit_of_what_is_covered_is_passed_over(
+    long: Any, key: str, tmp_path: Path, data: st.DataObject
+) -> None:
+    """But in an opening, and in a length before one: nobody looks at them there."""
+    seq = data.draw(st.integers(0, 8))
+    start = sum(map(len, long.records[:seq]))
+    payload = long.records[seq].rindex(b"cardchain/1") - 1
+    bit = data.draw(st.integers(8 * payload, 8 * len(long.records[seq]) - 1))
+    changed = bytearray(long.data)
+    changed[start + bit // 8] ^= 1 << bit % 8
+    note = write(tmp_path, "kept.note", signed(long, 9))
+    report = run(long, tmp_path, key_files=[key], since=note, data=bytes(changed))
+    assert report.verdict is Verdict.BROKEN
+
+
+def test_a_long_log_is_hashed_in_batches(
+    long: Any, key: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    note = write(tmp_path, "kept.note", signed(long, 9))
+    for size in (1, 2, 4, 9, 10):
+        monkeypatch.setattr("verifier.since._BATCH", size)
+        report = run(long, tmp_path, signed(long, 3), key_files=[key], since=note)
+        assert (report.verdict, report.logs[0].first_seq) == (Verdict.VERIFIED, 9)
+
+
+def test_a_file_that_looks_like_a_digest_is_named_with_its_folder(
+    long: Any, tmp_path: Path
+) -> None:
+    path = write(tmp_path, "log.cbor", long.data)
+    assert command(path, "--since", "5:beef").returncode == 2
+    done = command(path, "--since", "./5:beef", "--format", "json")
+    checks = [one["check"] for one in json.loads(done.stdout)["logs"][0]["findings"]]
+    assert (done.returncode, checks) == (4, ["key_missing", "unreadable"])
+
+
+def test_a_report_does_not_replace_the_kept_checkpoint(long: Any, key: str, tmp_path: Path) -> None:
+    path, note = write(tmp_path, "log.cbor", long.data), write(tmp_path, "note", signed(long, 5))
+    for option in ("-o", "--pin"):
+        assert command(path, "--key", key, "--since", note, option, note).returncode == 2
+    assert Path(note).read_text() == signed(long, 5)
+
+
 # Pins.
 
 

@@ -114,6 +114,18 @@ def test_two_ledgers_are_held_each_against_its_own_checkpoint(signing: SimpleNam
     assert verified(signing, "payments", *options) == "BROKEN"
 
 
+def test_what_a_kept_checkpoint_covers_is_not_verified_again(signing: SimpleNamespace) -> None:
+    signing.ok("checkpoint", "approvals", "-o", "kept.note")
+    signing.issue(task={"id": "refund-run-8", "step": "refund"})
+    options = ("--since", "kept.note", "--vkey", "vkeys")
+    done = signing.run("audit", "verify", "approvals", *options)
+    assert (done.status, done.out.splitlines()[-1]) == (0, "VERIFIED")
+    assert {"seq: 4 to 4", "assurance: pinned and signed"} <= set(done.out.splitlines())
+    refused = signing.run("audit", "verify", "approvals", *options, "-o", "kept.note")
+    assert refused.status == 2
+    assert signing.run("audit", "verify", "approvals", "--since", "4:beef").status == 2
+
+
 def test_a_proof_goes_beside_the_checkpoint_or_is_printed(signing: SimpleNamespace) -> None:
     signing.ok("checkpoint", "approvals", "-o", "old.note")
     signing.issue(task={"id": "refund-run-8", "step": "refund"})

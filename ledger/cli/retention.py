@@ -64,7 +64,7 @@ def redact(
         if card or openings or by or reason:
             raise click.UsageError("--resume takes neither HASH nor other options")
         count = ledger.finish_redactions()
-        emit(json_, {"rewritten": count}, f"rewritten {count} records")
+        emit(json_, {"rewritten": count}, f"records rewritten: {count}")
         return
     if card is None or by is None or reason is None:
         raise click.UsageError("give HASH, --by and --reason, or --resume; nothing was recorded")
@@ -144,7 +144,7 @@ def prune(directory: Path, file: Path, by: str, keys: tuple[KeySource, ...], jso
     emit(
         json_,
         {"before": done.before, "segments": done.segments},
-        f"pruned the records below seq {done.before}: {done.segments} segments removed",
+        f"pruned the records below seq {done.before}; segments removed: {done.segments}",
     )
 
 
@@ -185,7 +185,7 @@ def restore(ledger: Ledger, file: Path, json_: bool) -> None:
     What was redacted after FILE was made is not put back.
     """
     count = ledger.restore(file)
-    emit(json_, {"restored": count}, f"restored {count} records")
+    emit(json_, {"restored": count}, f"records restored: {count}")
 
 
 @click.command()
@@ -193,4 +193,4 @@ def restore(ledger: Ledger, file: Path, json_: bool) -> None:
 def compress(ledger: Ledger, json_: bool) -> None:
     """Compress the segments of the ledger DIR that nothing is appended to any more."""
     count = ledger.compress()
-    emit(json_, {"compressed": count}, f"compressed {count} segments")
+    emit(json_, {"compressed": count}, f"segments compressed: {count}")

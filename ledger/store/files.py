@@ -277,9 +277,9 @@ class FileStore:
                 last = self._hold(end)
                 os.ftruncate(last.descriptor, last.expects(end))
                 os.fsync(last.descriptor)
+            return quarantine.kept(folder, end.seq)
         except OSError as error:
             raise self._dies(f"quarantine in {folder}: {error}") from error
-        return quarantine.kept(folder, end.seq)
 
     def _hold(self, end: Position) -> Segment:
         """Give the segment that the next record goes to, open for append.

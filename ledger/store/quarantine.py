@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from ledger.store import directory
@@ -14,15 +13,18 @@ from ledger.store.segment import write
 
 
 def keep(folder: Path, seq: int, torn: bytes) -> None:
-    """Keep the bytes that stood where record `seq` was to be, durably, unless they are kept."""
+    """Keep the bytes that stood where record `seq` was to be, durably.
+
+    A recovery that was cut short may have left them here already, whole or in part, not durable.
+    """
     path = folder / f"{seq:020}-{hashlib.sha256(torn).hexdigest()}"
-    with suppress(FileNotFoundError):
-        if path.read_bytes() == torn:
-            return
-        path.unlink()
-    descriptor = directory.create(path)
+    whole = directory.stands(path) and path.read_bytes() == torn
+    if not whole:
+        path.unlink(missing_ok=True)
+    descriptor = directory.open_file(path, os.O_RDONLY) if whole else directory.create(path)
     try:
-        write(descriptor, torn)
+        if not whole:
+            write(descriptor, torn)
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
@@ -30,11 +32,13 @@ def keep(folder: Path, seq: int, torn: bytes) -> None:
 
 
 def kept(folder: Path, seq: int) -> tuple[TornBytes, ...]:
-    """Give everything that was ever kept for a place."""
-    return tuple(
-        TornBytes(path.stat().st_size, bytes.fromhex(path.name[21:]))
-        for path in sorted(folder.glob(f"{seq:020}-" + "[0-9a-f]" * 64))
-    )
+    """Give everything that was ever kept for a place, by what it is now.
+
+    Where the power failed a file may hold less than its name says, and nothing if it is empty.
+    """
+    files = sorted(folder.glob(f"{seq:020}-" + "[0-9a-f]" * 64))
+    pieces = filter(None, (path.read_bytes() for path in files))
+    return tuple(TornBytes(len(torn), hashlib.sha256(torn).digest()) for torn in pieces)
 
 
 def remove(folder: Path, beginnings: Iterable[bytes]) -> None:

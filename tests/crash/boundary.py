@@ -86,6 +86,9 @@ class Boundary:
         self.calls: list[Call] = []
         self.watch: Callable[[str, tuple[Any, ...], Any], None] | None = None
         """Is told of each call that was done, with its arguments and what it gave."""
+        self.cut: Callable[[str, tuple[Any, ...]], bool] | None = None
+        """While calls are watched: tells the one before which, or in a write half-way through
+        which, the process is interrupted."""
         self._fault: Fault | None = None
         self._armed = False
         self._mutex = threading.RLock()
@@ -103,10 +106,7 @@ class Boundary:
         if not self._armed:
             return real(*args, **options)
         if self.watch is not None:
-            with self._mutex:
-                result = real(*args, **options)
-                self.watch(name, args, result)
-                return result
+            return self._watched(self.watch, name, real, args, options)
         with self._mutex:
             self.calls.append(Call(name, _target(args[0])))
             number, fault = len(self.calls), self._fault
@@ -116,6 +116,26 @@ class Boundary:
             self._require_going_on(fault, name)
             return real(*args, **options)
         return _struck(fault.how, name, real, args, options)
+
+    def _watched(
+        self,
+        watch: Callable[[str, tuple[Any, ...], Any], None],
+        name: str,
+        real: Callable[..., Any],
+        args: tuple[Any, ...],
+        options: dict[str, Any],
+    ) -> Any:
+        cut = self.cut is not None and self.cut(name, args)
+        if cut:
+            self.cut = None
+            if name != "write":
+                raise KeyboardInterrupt
+            args = (args[0], bytes(args[1])[: len(args[1]) // 2])
+        result = real(*args, **options)
+        watch(name, args, result)
+        if cut:
+            raise KeyboardInterrupt
+        return result
 
     def _require_going_on(self, fault: Fault, name: str) -> None:
         if fault.how == "gone" and name != "close":

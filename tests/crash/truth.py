@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,13 +21,14 @@ class Known:
     """What is known of a life from outside: who was answered for, and what was asked.
 
     `answered` are chain digests by seq. `before` are the digests of all records that stood there
-    at first. `wanted` are the kinds of records that may have come since, and how many of each.
-    `signed` is the size of the last checkpoint that was handed out.
+    at first. `wanted` are the kinds of records that may have come since, and how many of each;
+    where `ever` is given, it holds the digests of those that may have.
     """
 
     answered: dict[int, str] = field(default_factory=dict)
     before: list[str] = field(default_factory=list)
     wanted: Counter[str] = field(default_factory=Counter)
+    ever: frozenset[str] | None = None
 
 
 def keys_of(state: Path) -> list[str]:
@@ -48,13 +49,13 @@ def require_truth(
 ) -> list[Record]:
     """Hold a ledger against what is known of it, go on with it, and verify it and an export.
 
-    With `sound_before` it must verify as it was left, before any writer put it right. Only where
-    the host `forgot` may it warn that it did.
+    With `sound_before` it must verify as it was left, before any writer put it right; without, what
+    does not verify must be moved aside and told. Only where the host `forgot` may it warn so.
     """
     path, state = folder / "approvals", folder / "state"
     found = verdict(path, state)
-    if sound_before:
-        assert found.verdict is Verdict.VERIFIED, verifier.render_text(found)
+    sound = found.verdict is Verdict.VERIFIED
+    assert sound or not sound_before, verifier.render_text(found)
     with Ledger.open(path, clock=lambda: AT) as ledger:
         assert forgot or ledger.warnings == ()
         records = list(ledger.records())
@@ -67,6 +68,7 @@ def require_truth(
         assert after[:-1] == records
         export = folder / "checked.cbor"
         ledger.export(export, overwrite=True)
+    assert sound or any(record.kind == "recovered" for record in records)
     require_chain(after)
     require_answered(records, known)
     require_nothing_invented(records, known)
@@ -88,32 +90,50 @@ def require_answered(records: list[Record], known: Known) -> None:
 
 
 def require_nothing_invented(records: list[Record], known: Known) -> None:
-    came = Counter(record.kind for record in records[len(known.before) :])
-    del came["recovered"]
-    assert came <= known.wanted
+    came = [record for record in records[len(known.before) :] if record.kind != "recovered"]
+    if known.ever is None:
+        assert Counter(record.kind for record in came) <= known.wanted
+    else:
+        assert {record.digest.hex() for record in came} <= known.ever
 
 
 def require_torn_bytes_kept(path: Path, records: Iterable[Record]) -> None:
     told = {record.body["sha256"] for record in records if record.kind == "recovered"}
-    kept = {hashlib.sha256(file.read_bytes()).digest() for file in (path / "quarantine").iterdir()}
-    assert told == kept
+    pieces = filter(None, (file.read_bytes() for file in (path / "quarantine").iterdir()))
+    assert told == {hashlib.sha256(piece).digest() for piece in pieces}
 
 
 def refill(folder: Path, source: Path) -> None:
     """Put a folder back as it was; the ledger in it stays the directory that a host knows."""
-    ledger, aside = folder / "approvals", folder.with_name("aside")
-    if (source / ledger.name).exists():
-        if aside.exists():
-            _remove(ledger)
-            aside.rename(ledger)
-        for inner in ledger.iterdir() if ledger.exists() else ():
-            _remove(inner)
-    elif ledger.exists() and not aside.exists():
-        ledger.rename(aside)
-    for file in folder.iterdir():
-        if file != ledger or aside.exists():
-            _remove(file)
+    clear(folder, ledger=(source / "approvals").exists())
     shutil.copytree(source, folder, dirs_exist_ok=True)
+
+
+def fill(folder: Path, files: Mapping[str, bytes | None]) -> None:
+    """Have a folder hold these files, and a directory for each None."""
+    clear(folder, ledger="approvals" in files)
+    for name, data in files.items():
+        path = folder / name
+        if data is None:
+            path.mkdir(mode=0o700, exist_ok=True)
+        else:
+            path.write_bytes(data)
+            path.chmod(0o600)
+
+
+def clear(folder: Path, *, ledger: bool) -> None:
+    """Empty a folder, but for the directory of the ledger; without `ledger` that waits aside."""
+    path, aside = folder / "approvals", folder.with_name("aside")
+    if ledger and aside.exists():
+        _remove(path)
+        aside.rename(path)
+    elif not ledger and path.exists() and not aside.exists():
+        path.rename(aside)
+    for file in folder.iterdir():
+        if not ledger or file != path:
+            _remove(file)
+    for inner in path.iterdir() if path.exists() else ():
+        _remove(inner)
 
 
 def _remove(file: Path) -> None:

@@ -67,17 +67,25 @@ def only(find: Callable[[str], bytes], prefix: str) -> bytes:
     try:
         return find(prefix)
     except AmbiguousPrefix as error:
-        begun = ", ".join(filter(None, (_begun(find, prefix + digit) for digit in _DIGITS)))
-        error.hint = f"give more digits: {begun}"
+        error.hint = f"give more digits: {', '.join(_longer(find, prefix))}"
         raise
     except UnknownCard as error:
         if error.hint != UnknownCard.hint:  # it may have been pruned
             raise
-        near = next(
-            filter(None, (_begun(find, prefix[:n]) for n in range(len(prefix) - 1, 0, -1))), ""
-        )
+        shorter = (_begun(find, prefix[:length]) for length in range(len(prefix) - 1, 0, -1))
+        near = next(filter(None, shorter), "")
         error.hint = f"the nearest: {near}" if near else _LIST
         raise
+
+
+def _longer(find: Callable[[str], bytes], prefix: str) -> list[str]:
+    """Say how the cards go on that begin so, from the first digit in which they differ."""
+    while True:
+        found = {digit: _begun(find, prefix + digit) for digit in _DIGITS}
+        begun = {digit: said for digit, said in found.items() if said}
+        if len(begun) != 1:
+            return list(begun.values())
+        prefix += next(iter(begun))
 
 
 def _begun(find: Callable[[str], bytes], prefix: str) -> str:

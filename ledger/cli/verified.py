@@ -119,13 +119,18 @@ def _text(history: History, others: Mapping[str, History]) -> str:
         envelope = envelopes.parse(history.envelope)
     except LedgerError:
         pretty = json.dumps(json.loads(history.envelope), indent=2, ensure_ascii=False)
-        return "".join(f"{shown(line)}\n" for line in pretty.split("\n"))
+        return "".join(f"{_visible(line)}\n" for line in pretty.split("\n"))
     return text_of(envelope, _envelope_of(envelope.supersedes, others))
 
 
 def _envelope_of(card_hash: bytes | None, others: Mapping[str, History]) -> bytes | None:
     other = None if card_hash is None else others.get(card_hash.hex())
     return other.envelope if other else None
+
+
+def _visible(line: str) -> str:
+    """Escape what is hidden in a line of JSON, where quotes and backslashes are escaped already."""
+    return shown(line).replace('\\"', '"').replace("\\\\", "\\")
 
 
 def _doubts(history: History) -> list[str]:

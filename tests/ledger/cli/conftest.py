@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from ledger import Facts, Ledger, Opening, Proposal, Refused
 
 SCRIPTS = Path(sys.executable).parent
 
@@ -126,3 +129,70 @@ def facts(host: Host) -> str:
         "arguments": {"order": "SO-1001", "amount": "199.00"},
     }
     return host.write("facts.json", {"action": action})
+
+
+HOSTILE = '\x1b[2J\u202e\u200b\x7f"quote\\\n=1+1'
+STORY_BEGAN = 1767225600000  # 2026-01-01T00:00:00Z
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A host with the ledger `approvals` of records whose times are known, one second apart."""
+
+    host: Host
+    refund: str
+    mail: str
+    hostile: str
+    open: str
+
+
+@pytest.fixture(scope="module")
+def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
+    """A ledger in which every filter has something to find and something to leave out."""
+    host = Host(tmp_path_factory.mktemp("story"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CARDCHAIN_STATE", str(host.state))
+        return _told(host)
+
+
+def _told(host: Host) -> Story:
+    at = STORY_BEGAN
+    ledger = Ledger.init(host.folder / "approvals", name=HOSTILE, clock=lambda: at)
+
+    def then() -> Ledger:
+        nonlocal at
+        at += 1000
+        return ledger
+
+    with ledger:
+        seen = Opening(b"pay 199.00 back?\n" + HOSTILE.encode(), "text/plain", "form/1", True)
+        refund = then().issue(asked(grant_ttl=600), presented=seen).hash
+        how = {"channel": "web", "assurance": "authenticated", "note": "paid twice, I looked"}
+        then().resolve(refund, "approve", approver="user:ann", **how)
+        with suppress(Refused):
+            then().resolve(refund, "reject", approver="user:bob")
+        facts = Facts.from_json(json.dumps({"action": proposal()["action"]}).encode())
+        then().dispatch(refund, facts, policy_outcome="allow", approver_check="directory")
+        then().settle(refund, "succeeded", by="user:worker", receipt_digest=bytes(range(32)))
+        mail = then().issue(asked("mail.send", task={"id": "mail-2", "step": "send"})).hash
+        then().resolve(mail, "reject", approver="user:bob")
+        hostile = then().issue(
+            asked(
+                HOSTILE,
+                task={"id": HOSTILE, "step": HOSTILE},
+                arguments={HOSTILE: HOSTILE},
+                reasoning=HOSTILE,
+                purpose=HOSTILE,
+            ),
+            runtime={"name": HOSTILE},
+        )
+        then().withdraw(hostile.hash, by=HOSTILE, reason="cancelled", note=HOSTILE)
+        again = then().issue(asked("mail.send", task={"id": "mail-2", "step": "again"}))
+    return Story(host, refund, mail, hostile.hash, again.hash)
+
+
+def asked(tool: str = "refund.create", **changes: Any) -> Proposal:
+    """A proposal of the Python interface."""
+    document = proposal(**changes)
+    document["action"]["tool_name"] = tool
+    return Proposal.from_json(json.dumps(document).encode())

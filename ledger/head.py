@@ -7,7 +7,6 @@ one.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -91,8 +90,9 @@ class HeadFile:
                     raise Copied(self._ledger)
                 if old is None or old.seq < head.seq or (adopt and old.seq == head.seq) or lower:
                     self._last, self._written = head, _format(head)
-                    if os.pwrite(descriptor, self._written, 0) != SIZE:
-                        raise OSError(errno.ENOSPC, "a part of it was written")
+                    done = 0
+                    while done < SIZE:
+                        done += os.pwrite(descriptor, self._written[done:], done)
                     if not content:  # it was made just now
                         os.fsync(descriptor)
                         directory.sync(self._path.parent)

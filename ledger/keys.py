@@ -12,6 +12,7 @@ import re
 import secrets
 import stat
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -154,8 +155,9 @@ def write(file: KeyFile) -> None:
 
 
 def remove(file: KeyFile) -> None:
-    """Remove a key that was made a moment ago and put in force nowhere."""
-    file.path.unlink(missing_ok=True)
+    """Remove a key that was made a moment ago and put in force nowhere, if the system lets it."""
+    with suppress(OSError):
+        file.path.unlink()
 
 
 def read(path: Path) -> KeyFile:

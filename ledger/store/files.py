@@ -98,7 +98,8 @@ class FileStore:
 
     def place(self, segment: int) -> str:
         """Name the file of a segment."""
-        return self._files.place(segment)
+        with failing(self._files.folder):
+            return self._files.place(segment)
 
     def identity(self) -> int:
         """Give the inode of the directory: a copy has another one."""
@@ -109,8 +110,9 @@ class FileStore:
 
     def read(self, start: Position) -> Generator[Stored, None, None]:
         """Yield the whole records from `start` on, over all segments."""
-        if self._at_end(start):
-            return
+        with failing(self._path):
+            if self._at_end(start):
+                return
         position = start
         while True:
             with failing(self._path), self._files.open(position) as source:
@@ -127,9 +129,10 @@ class FileStore:
     def ends_at(self, end: Position) -> bool:
         """Tell whether nothing stands behind `end` now, without holding the tail."""
         after = self._files.name(end.seq)
-        if end.seq != end.segment and self._files.stands(end.seq):
-            return os.path.lexists(after) and not size_of(after)  # cut here, and not appended to
-        return size_of(self._files.name(end.segment)) == end.offset
+        with failing(self._path):
+            if end.seq != end.segment and self._files.stands(end.seq):
+                return directory.stands(after) and not size_of(after)  # cut, and not appended to
+            return size_of(self._files.name(end.segment)) == end.offset
 
     def at(self, position: Position) -> bytes | None:
         """Give the record that begins at `position`, None if no whole one does."""

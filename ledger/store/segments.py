@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from ledger.errors import BrokenLedger
+from ledger.store import directory
 from ledger.store.contract import Position
 from ledger.store.segment import reader
 
@@ -45,11 +46,11 @@ class Segments:
         """Give the path of a segment, compressed or not."""
         plain = self.name(number)
         packed = f"{plain}.gz"
-        return packed if os.path.lexists(packed) and not os.path.lexists(plain) else plain
+        return packed if directory.stands(packed) and not directory.stands(plain) else plain
 
     def stands(self, number: int) -> bool:
         """Tell whether there is a segment of this number."""
-        return os.path.lexists(self.place(number))
+        return directory.stands(self.place(number))
 
     @contextmanager
     def open(self, position: Position) -> Iterator[BinaryIO | None]:

@@ -233,7 +233,7 @@ def struck(lives: Lives, act: str, start: str, fault: Fault) -> Said:
 def tears_head(calls: list[Call], fault: Fault) -> bool:
     """Whether a fault leaves half of the head, which no sector of a disk does."""
     call = calls[fault.call - 1]
-    return call == ("pwrite", "head") and fault.how in ("half kill", "short", "short, then full")
+    return call == ("pwrite", "head") and fault.how in ("half kill", "short, then full")
 
 
 def known_after(lives: Lives, act: str, start: str, said: Said) -> Known:
@@ -253,7 +253,7 @@ def test_an_act_that_is_struck_anywhere(lives: Lives, act: str, soak: Soak) -> N
             said = struck(lives, act, start, fault)
             ended[said.errors[0]["error"] if said.errors else str(said.ended)] += 1
             EXTRA.get(act, nothing_more)(lives, said, fault)
-            forgot = tears_head(calls, fault)
+            forgot = tears_head(calls, fault) or (act == "batch" and "half" in fault.how)
             require_truth(lives.folder, known_after(lives, act, start, said), forgot=forgot)
     broken.require_none()
     print(f"{act}: {len(calls)} calls, {len(chosen)} faults: {dict(ended)}")

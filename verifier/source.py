@@ -15,10 +15,12 @@ from contextlib import suppress
 from itertools import chain
 from typing import BinaryIO
 
+from verifier import cbor
 from verifier.report import Input
 
 CHUNK = 1 << 20
 GZIP_CHUNK = 1 << 16  # what follows the end of a member is copied once for each member
+EXCERPT_FORMATS = b"cardchain-excerpt/"  # of any version
 GZIP_MAGIC = b"\x1f\x8b"
 SEGMENT_DIGITS = 20
 
@@ -91,9 +93,19 @@ class Segment:
             if data.startswith(GZIP_MAGIC):
                 yield from self._decompressed(stream, data)
                 return
-            while data:
+            while data or self._is_followed():
                 yield data
                 data = self._read(stream)
+
+    def _is_followed(self) -> bool:
+        """Notice at the end of the last segment that a writer has begun another one since.
+
+        The rest of this one was written before that, and is read too.
+        """
+        if self.live and self.path.endswith(".cbor") and later(self):
+            self.live = False
+            return True
+        return False
 
     def input(self) -> Input:
         """Give the size and digest of the whole file, also where `chunks` was left early.
@@ -175,6 +187,17 @@ def is_ledger(path: str) -> bool:
     return os.path.isdir(os.path.join(path, "segments"))
 
 
+def is_excerpt(segment: Segment) -> bool:
+    """Say whether a file is an excerpt, of whatever version, and not a log (spec §14.1)."""
+    data = segment.lead()
+    try:
+        array, _, pos = cbor.decode_head(data, 0)
+        text, _, pos = cbor.decode_head(data, pos)
+    except (IndexError, cbor.NotDeterministic):
+        return False
+    return (array, text) == (4, 3) and data.startswith(EXCERPT_FORMATS, pos)
+
+
 def segments(path: str) -> tuple[list[Segment], list[str]]:
     """Give the segments of a ledger in order, and the paths of files that are none.
 
@@ -197,6 +220,16 @@ def segments(path: str) -> tuple[list[Segment], list[str]]:
     if found:
         found[-1].live = True
     return found, others
+
+
+def later(segment: Segment) -> list[Segment]:
+    """Give the segments that stand behind one now; they may have been begun since it was listed.
+
+    Openings that are gone may be accounted for there (spec §15.3).
+    """
+    ledger = os.path.dirname(os.path.dirname(segment.path))
+    found, _ = segments(ledger)
+    return [each for each in found if (each.seq or 0) > (segment.seq or 0)]
 
 
 def _segment_seq(name: str) -> int | None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 
 from verifier import auditing, checks, keys, source
-from verifier.anchors import Auditor, load_anchors
+from verifier.anchors import Auditor
 from verifier.assurance import Sight, move_pin, with_apart, with_assurance, with_pin
 from verifier.checks.completeness import Expectation
 from verifier.evidence import Evidence
@@ -17,15 +17,12 @@ from verifier.framing import Lost
 from verifier.governance import Library, load_profiles
 from verifier.header import header, now
 from verifier.held import Held
-from verifier.histories import Collector
 from verifier.lookout import Lookout
 from verifier.manner import ALONE, Manner, pool
-from verifier.partial import is_excerpt, verify_excerpt
 from verifier.pinfile import read_pin
 from verifier.progress import Progress
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings
 from verifier.report import Finding, LogReport, Outcome, Report
-from verifier.since import before
 from verifier.spec import EVIDENCE_CLASSES
 from verifier.state import Edge, State
 from verifier.summary import Reading, report, with_finding, with_row
@@ -77,7 +74,7 @@ def verify(
     ring.warnings += unused
     policy = library, EVIDENCE_CLASSES.index(floor)
     edge, kept = (None, since) if isinstance(since, str) else (since, None)
-    auditor, unused = load_anchors(vkeys, checkpoint_files, kept)
+    auditor, unused = _auditor(list(vkeys), list(checkpoint_files), kept)
     ring.warnings += unused
     pin = None if pin_file is None else read_pin(pin_file)
     auditor = auditor._replace(pin=pin, allow_withheld=allow_withheld)
@@ -104,6 +101,14 @@ def verify(
     ]
     result = Report(tuple(judged), header(started_at))
     return result if pin_file is None else move_pin(result, pin_file, pin)
+
+
+def _auditor(vkeys: list[str], files: list[str], since: str | None) -> tuple[Auditor, list[str]]:
+    if not vkeys and not files and since is None:
+        return Auditor(), []
+    from verifier.anchorfiles import load_anchors  # starting takes longer with it
+
+    return load_anchors(vkeys, files, since)
 
 
 def _is_ours(path: str) -> bool:
@@ -145,7 +150,9 @@ def verify_log(
     `policy` holds the profiles at hand and the floor of the auditor.
     """
     file = None if source.is_ledger(path) else source.Segment(path)
-    if file is not None and is_excerpt(file):
+    if file is not None and source.is_excerpt(file):
+        from verifier.partial import verify_excerpt  # starting takes longer with it
+
         return verify_excerpt(file, ring, expectation, policy, auditor, keep_digests, wanted)
     anchors, aside = auditing.anchors_of(path, auditor)
     lookout = Lookout(expectation.head, auditor.pin and auditor.pin.seq, keep_digests)
@@ -154,9 +161,15 @@ def verify_log(
     replay = Replay(State(ring, *policy), lookout, coverage, skipped)
     reading = Reading(expectation, is_directory=source.is_ledger(path))
     reading.warnings += [*ring.warnings, *aside]
-    reading.collector = None if wanted is None else Collector(wanted)
+    if wanted is not None:
+        from verifier.histories import Collector
+
+        reading.collector = Collector(wanted)
     reading.manner = manner
-    reading.before = before(replay, manner.since, auditor.since)
+    if manner.since is not None or auditor.since is not None:
+        from verifier.since import before
+
+        reading.before = before(replay, manner.since, auditor.since)
     try:
         _replay(path, file, replay, reading)
         held = auditing.hold(replay, reading, anchors)
@@ -182,7 +195,8 @@ def _replay(path: str, file: source.Segment | None, replay: Replay, reading: Rea
         replay.take(stray)
     if reading.before is not None:
         parts = reading.before.segments(parts)
-    for part in parts:
+    while parts:
+        part, *parts = parts
         try:
             _replay_segment(part, replay, reading)
         except source.Unreadable as error:
@@ -192,6 +206,8 @@ def _replay(path: str, file: source.Segment | None, replay: Replay, reading: Rea
             reading.not_read.append(f"the rest of {part.path}: too many bytes are no record")
         finally:
             reading.inputs.append(part.input())
+        if not parts and part.seq is not None and not part.live:
+            parts = source.later(part)  # a writer began them after the folder was listed
     if reading.before is not None:
         reading.before.end()
 

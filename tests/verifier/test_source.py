@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from verifier.source import CHUNK, Segment, Unreadable, is_ledger, segments
+from verifier.source import CHUNK, Segment, Unreadable, is_ledger, later, segments
 
 DATA = bytes(range(256)) * 40
 
@@ -101,6 +101,36 @@ def test_a_segment_that_was_compressed_meanwhile_is_found(tmp_path: Path) -> Non
     segment = Segment(str(path), seq=0)
     assert b"".join(segment.chunks()) == DATA
     assert segment.input().file == f"{path}.gz"
+
+
+def test_the_last_segment_is_read_on_where_a_writer_began_another_one(tmp_path: Path) -> None:
+    folder = tmp_path / "segments"
+    folder.mkdir()
+    first = folder / f"{0:020}.cbor"
+    first.write_bytes(b"one")
+    (last,), _ = segments(str(tmp_path))
+    first.write_bytes(b"one and two")
+    (folder / f"{2:020}.cbor").write_bytes(b"three")
+    assert b"".join(last.chunks()) == b"one and two"
+    assert not last.live
+    assert [(each.seq, each.live) for each in later(last)] == [(2, True)]
+
+
+def test_what_a_writer_adds_at_the_end_is_read_before_the_segment_that_follows(
+    tmp_path: Path,
+) -> None:
+    """The end of the file is reached before the writer goes on: nothing may be skipped then."""
+    folder = tmp_path / "segments"
+    folder.mkdir()
+    first = folder / f"{0:020}.cbor"
+    first.write_bytes(b"x" * CHUNK)
+    (last,), _ = segments(str(tmp_path))
+    chunks = last.chunks()
+    read = next(chunks)
+    with first.open("ab") as file:
+        file.write(b"the rest")
+    (folder / f"{2:020}.cbor").touch()
+    assert read + b"".join(chunks) == b"x" * CHUNK + b"the rest"
 
 
 def test_many_small_gzip_members_come_in_few_pieces(tmp_path: Path) -> None:

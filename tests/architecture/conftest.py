@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).parents[2]
+BESIDE = ("fixtures", "verifier")  # folders of the project that examples may read
 SHOWN_FOLDER = "/srv/example"  # where documents say that the examples run
 VARYING = {
     "TIME": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z",
@@ -33,13 +35,16 @@ class Examples:
     `console` blocks hold commands after `$ ` and all that they print; a status
     other than 0 is the line `[exit status N]`, and a line `...` stands for any lines.
     Digests and times vary: one that was shown before stands for what it was in this run.
-    A `json` or `python` block after a file name is written to that file, and any
-    `python` block is run; what it prints is not shown.
+    A block of another kind after a file name is written to that file, and any `python`
+    block is run; a `text` block that follows it is what it prints, else that is not shown.
+    The folder holds nothing at first but links to `fixtures` and `verifier` of the project.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.real: dict[str, str] = {}
+        for name in BESIDE:
+            (folder / name).symlink_to(ROOT / name)
         self.environment = {
             "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "HOME": str(folder),
@@ -54,13 +59,22 @@ class Examples:
         """
         text = document.read_text("utf-8")
         parts, commands, end = [], [], 0
+        printed: list[str] | None = None
         for block in BLOCK.finditer(text):
             parts += [text[end : block.start("body")], block["body"]]
             end = block.end("body")
             if block["kind"] == "console":
                 parts[-1] = "".join(self.console(block["body"], commands))
+            elif block["kind"] == "text" and printed is not None:
+                shown = block["body"].splitlines()
+                lines = self.aligned(shown, self.elided(shown, printed))
+                parts[-1] = "".join(f"{line}\n" for line in lines)
             elif block["file"] or block["kind"] == "python":
-                commands += self.file(block["file"] or "example.py", block["body"])
+                name = block["file"] or "example.py"
+                printed = self.file(name, block["body"])
+                commands += [name] if name.endswith(".py") else []
+                continue
+            printed = None
         updated = "".join([*parts, text[end:]])
         if os.environ.get("UPDATE_EXAMPLES") == "1":
             document.write_text(updated, "utf-8")
@@ -69,13 +83,13 @@ class Examples:
         return commands
 
     def file(self, name: str, body: str) -> list[str]:
-        """Write a file, and run it if it is a program; gives the names of programs."""
+        """Write a file, and run it if it is a program; gives what it prints."""
         (self.folder / name).write_text(body)
         if not name.endswith(".py"):
             return []
         printed = self.shell(f"{sys.executable} {name}")
         assert not printed or not printed[-1].startswith("[exit status "), printed
-        return [name]
+        return printed
 
     def console(self, body: str, commands: list[str]) -> Iterator[str]:
         """Run the commands of a block and give it as it should be."""

@@ -20,7 +20,11 @@ PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *ROOT.glob("fixtures/*.
 ONE_SENTENCE = sorted(
     [
         *DOCS.glob("decisions/*.md"),
-        *(DOCS / f"{n}.md" for n in ("glossary", "threat-model", "operations")),
+        *DOCS.glob("how-to/*.md"),
+        *(
+            DOCS / f"{n}.md"
+            for n in ("README", "quickstart", "concepts", "glossary", "threat-model", "operations")
+        ),
     ]
 )
 DECISION_PARTS = ["Context", "Options", "Choice", "Cost"]

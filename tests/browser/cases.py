@@ -45,11 +45,13 @@ def request(name: str) -> dict[str, Any]:
         "expectHead": single(given, "--expect-head"),
         "expectCount": None if count is None else int(count),
         "floor": single(given, "--floor") or "none",
-        "since": None if since is None else _since(since),
+        "since": _file(folder, case["since"]) if "since" in case else _since(since),
     }
 
 
-def _since(text: str) -> dict[str, Any]:
+def _since(text: str | None) -> dict[str, Any] | None:
+    if text is None:
+        return None
     seq, _, digest = text.partition(":")
     return {"seq": int(seq), "digest": digest}
 

@@ -40,12 +40,13 @@ export function pinOf(bytes) {
  * The newer checkpoint of a given proof is held against a log too, and pins nothing.
  */
 export async function checkpointsOf(options, delivered, chain) {
-  const { checkpoints, proofs, vkeys, unreadable, otherChains } = options;
+  const { checkpoints, proofs, vkeys, unreadable, otherChains, sinceNote } = options;
   const findings = unreadable.map(unreadableFinding);
   const found = { checkpoints: [], findings, warnings: [], read: 0 };
   const context = { vkeys, chain, otherChains, found };
   for (const file of checkpoints) await take(file, { isGiven: true, pins: true }, context);
   for (const file of proofs) await take(file, { isGiven: true, isProof: true }, context);
+  if (sinceNote) await take(sinceNote, { isGiven: true, pins: true, isSince: true }, context);
   if (vkeys.length === 0) return found;
   for (const file of delivered) await take(file, {}, context);
   return found;
@@ -56,7 +57,7 @@ function unreadableFinding(file) {
   return { check: "unreadable", file, expected: "a file that can be read", found: "none" };
 }
 
-async function take({ name, bytes }, { isGiven, pins = false, isProof }, context) {
+async function take({ name, bytes }, { isGiven, pins = false, isProof, isSince }, context) {
   const { vkeys, chain, otherChains, found } = context;
   let note;
   try {
@@ -71,7 +72,7 @@ async function take({ name, bytes }, { isGiven, pins = false, isProof }, context
   if (isGiven && note.chain !== chain && isOfAnother(note, otherChains)) return;
   found.read += 1;
   const { signed, ...fault } = await signedUnder(note, vkeys, chain);
-  if (signed) found.checkpoints.push({ file: name, note, isGiven: pins });
+  if (signed) found.checkpoints.push({ file: name, note, isGiven: pins, isSince });
   else if (!isGiven && fault.check === "checkpoint_key") {
     found.read -= 1;
     found.warnings.push(`checkpoint ${name} is left aside: no given vkey signed it`);
@@ -96,46 +97,45 @@ export function frontierOf(bytes) {
  * `covered` is the number of records below the largest size whose root holds; `isCompared` says
  * that a root was compared.
  */
-export async function held(log, checkpoints, frontier) {
+export async function held(log, checkpoints, frontier, passed = null) {
   const result = { findings: [], covered: 0, held: [], isCompared: false };
-  const edge = log.first?.seq ?? 0;
-  const levels =
-    edge === 0 || frontier !== null
-      ? await subtreesOf(soundDigests(log, edge), edge, frontier ?? [])
-      : null;
+  const edge = passed?.edge ?? log.first?.seq ?? 0;
+  const leaves = [...(passed?.leaves ?? []), ...soundDigests(log)];
+  const isKnown = edge === 0 || frontier !== null;
+  const levels = isKnown ? await subtreesOf(leaves, edge, frontier ?? []) : null;
   const bySize = [...checkpoints].sort((one, other) => one.note.size - other.note.size);
-  for (const checkpoint of bySize) await hold(log, checkpoint, levels, result);
+  for (const checkpoint of bySize) await hold(log, checkpoint, { levels, passed }, result);
   result.findings.splice(1); // the smallest explains the others (spec §16.4)
   return result;
 }
 
-async function hold(log, checkpoint, levels, result) {
+async function hold(log, checkpoint, { levels, passed }, result) {
   const { note, file } = checkpoint;
-  const reached = log.sequence.next ?? 0;
+  const reached = Math.max(log.sequence.next ?? 0, passed?.reach ?? 0);
   if (reached < note.size) {
     const expected = `at least ${note.size} records`;
     result.findings.push({ check: "checkpoint_size", file, expected, found: `${reached} records` });
     return;
   }
-  if (levels === null || log.soundNext < note.size || note.size < (log.first?.seq ?? 0)) return;
+  const isWrong = passed?.since.isLoose && checkpoint.isSince;
+  const end = log.soundNext ?? (passed === null ? 0 : passed.since.seq + 1);
+  const isOpen =
+    levels === null || end < note.size || note.size < (passed?.edge ?? log.first?.seq ?? 0);
+  if (!isWrong && (isOpen || passed?.since.isLoose)) return;
   result.isCompared = true;
-  if (sameBytes(await rootAt(levels, note.size), note.root)) {
+  if (!isWrong && sameBytes(await rootAt(levels, note.size), note.root)) {
     result.covered = Math.max(result.covered, note.size);
     result.held.push(checkpoint);
-  } else {
-    result.findings.push({
-      check: "checkpoint_root",
-      file,
-      expected: "the signed root",
-      found: "another",
-    });
+    return;
   }
+  const expected = "the signed root";
+  result.findings.push({ check: "checkpoint_root", file, expected, found: "another" });
 }
 
-/** The chain digests of the sound records from the edge on, as far as none is missing. */
-function soundDigests(log, edge) {
+/** The chain digests of the sound records from the first on, as far as none is missing. */
+function soundDigests(log) {
   const digests = [];
-  for (let seq = edge; seq < log.soundNext; seq += 1)
+  for (let seq = log.first?.seq ?? 0; seq < log.soundNext; seq += 1)
     digests.push(fromHex(log.records.get(seq).digest));
   return digests;
 }

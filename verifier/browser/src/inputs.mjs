@@ -15,7 +15,8 @@ const KIND_OF_FORMAT = new Map([
 
 /** An empty choice: logs as {path, file} or {path, entries}, everything else as {name, file}. */
 export function nothing() {
-  return { inputs: [], keys: [], vkeys: [], checkpoints: [], profiles: [], pins: [], unused: [] };
+  const kinds = ["inputs", "keys", "vkeys", "checkpoints", "after", "profiles", "pins", "unused"];
+  return Object.fromEntries(kinds.map((kind) => [kind, []]));
 }
 
 /**

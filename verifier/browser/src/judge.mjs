@@ -142,12 +142,22 @@ export class Log {
     this.first = record;
     this.beginsInBytes = this.sequence.afterBytes;
     if (this.since !== null && (this.hasPassedOver || record.seq === this.since.seq + 1)) {
-      this.sequence.next = this.since.seq + 1;
-      this.lastDigest = this.since.digest;
-      this.isEdgeNamed = true;
-      this.openEdge();
+      this.beginAfter(record, this.since);
     } else if (this.scope !== null) this.beginExcerpt(record);
     else if (record.seq !== null && record.seq !== 0) this.openEdge();
+  }
+
+  /** Goes on after a record that the auditor kept; with another root nothing is held against it. */
+  beginAfter(record, { seq, digest, isLoose = false, isNamed = true }) {
+    this.isEdgeNamed = isNamed;
+    this.openEdge();
+    if (!isLoose) {
+      this.sequence.next = seq + 1;
+      this.lastDigest = digest;
+      return;
+    }
+    if (record.seq === null || record.seq > seq) this.sequence.next = null;
+    this.lose();
   }
 
   /** Cards may be older than an excerpt; of a range the chain profile is known (spec §14.2). */

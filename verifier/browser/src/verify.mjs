@@ -10,6 +10,7 @@ import { sha256 } from "./hash.mjs";
 import { Log } from "./judge.mjs";
 import { keyRing } from "./keys.mjs";
 import { Malformed } from "./note.mjs";
+import { passedOver } from "./passed.mjs";
 import { profileOf } from "./profile.mjs";
 import { Digester, understood } from "./read.mjs";
 import { logReport, worst } from "./report.mjs";
@@ -23,7 +24,8 @@ const BATCH = 2000;
  * `inputs`: [{path, file} or {path, entries: [{name, file}]}], files as Blobs;
  * `keys`, `profiles`, `vkeys`, `checkpoints` and `proofs`: [{name, file}];
  * `expectHead`: hexadecimal or null; `expectCount`: a number or null; `floor`: a class of spec §8.4;
- * `since`: {seq, digest} of a record that the auditor kept, after which to go on, or null;
+ * `since`: {seq, digest} of a record that the auditor kept, after which to go on, or {name, file}
+ * of a checkpoint that covers what was verified before, or null;
  * `pin`: {name, file} of a pin file, whose file is null where there is none yet, or null;
  * `require`: words of spec §16.1; `allowWithheld`: whether openings may be absent.
  * `progress` is called with the number of records judged so far.
@@ -45,6 +47,8 @@ async function optionsOf(request) {
   const profiles = await profilesOf(request.profiles ?? [], warnings);
   const { vkeys, warnings: unused } = await vkeysOf(await opened(request.vkeys ?? []));
   const notes = await opened([...(request.checkpoints ?? []), ...(request.proofs ?? [])]);
+  const since = request.since ?? null;
+  const [sinceNote] = since?.name === undefined ? [null] : await opened([since]);
   const readable = notes.filter(({ bytes }) => bytes !== null);
   return {
     keys,
@@ -53,9 +57,12 @@ async function optionsOf(request) {
     floor: CLASSES.indexOf(request.floor ?? "none"),
     checkpoints: readable.filter(({ bytes }) => !isConsistencyProof(bytes)),
     proofs: readable.filter(({ bytes }) => isConsistencyProof(bytes)),
-    unreadable: notes.filter(({ bytes }) => bytes === null).map(({ name }) => name),
+    unreadable: [...notes, ...(sinceNote === null ? [] : [sinceNote])]
+      .filter(({ bytes }) => bytes === null)
+      .map(({ name }) => name),
     warnings: [...warnings, ...unused],
-    since: request.since ?? null,
+    since: sinceNote === null ? since : null,
+    sinceNote: sinceNote?.bytes ? sinceNote : null,
     expectHead: request.expectHead ?? null,
     expectCount: request.expectCount ?? null,
     pin: await pinFrom(request.pin ?? null),
@@ -140,7 +147,14 @@ function logOf(chain, options, more) {
 
 async function verifiedLog({ input, source, chain }, options, before, progress) {
   const anchors = chain === null ? noAnchors() : await checkpointsOf(options, source.notes, chain);
-  const log = logOf(chain, options, { sizes: anchors.checkpoints.map(({ note }) => note.size) });
+  const frontiers = source.frontiers.map(({ number, bytes }) => ({
+    number,
+    hashes: frontierOf(bytes),
+  }));
+  const kept = anchors.checkpoints.find((checkpoint) => checkpoint.isSince);
+  const passed = kept && (await passedOver(allItems(source.files), kept.note, frontiers));
+  const sizes = anchors.checkpoints.map(({ note }) => note.size);
+  const log = logOf(chain, options, { sizes, ...(passed ? { since: passed.since } : {}) });
   const digester = new Digester(log.ring);
   for (const [index, file] of source.files.entries()) {
     const isEmpty = file.number !== undefined && file.bytes.length === 0 && file.damage === null;
@@ -152,8 +166,9 @@ async function verifiedLog({ input, source, chain }, options, before, progress) 
     }
   }
   if (source.faults.some((fault) => fault.check === "unreadable")) log.lose();
-  const frontier = source.frontiers.find(({ number }) => number === log.first?.seq);
-  const roots = await held(log, anchors.checkpoints, frontier ? frontierOf(frontier.bytes) : null);
+  const edge = passed?.edge ?? log.first?.seq;
+  const frontier = frontiers.find(({ number }) => number === edge)?.hashes ?? null;
+  const roots = await held(log, anchors.checkpoints, frontier, passed ?? null);
   log.finish(roots.covered);
   anchors.findings.push(...roots.findings);
   return logReport(input, source, log, options, before, {
@@ -178,6 +193,10 @@ async function verifiedExcerpt({ input, source, chain, excerpt }, options, befor
   if (anchors.aside !== undefined && log.findings.length === 0)
     anchors.warnings.push(anchors.aside);
   return logReport(input, source, log, options, before, { ...anchors, excerpt });
+}
+
+function* allItems(files) {
+  for (const file of files) yield* readItems(file);
 }
 
 function* readItems(file) {

@@ -6,12 +6,16 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
+if TYPE_CHECKING:
+    from lives import Lives
+
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(Path(__file__).parent))  # the modules beside this one
-pytest.register_assert_rewrite("truth")
+pytest.register_assert_rewrite("truth", "lives")
 SOAK = os.environ.get("CARDCHAIN_SOAK") == "1"
 
 Start = Callable[..., "subprocess.Popen[str]"]
@@ -55,3 +59,16 @@ def fast() -> Iterator[Path]:
     place = memory if os.access(memory, os.W_OK) else None
     with tempfile.TemporaryDirectory(dir=place) as name:
         yield Path(name)
+
+
+@pytest.fixture(scope="module")
+def lives(fast: Path) -> Iterator[Lives]:
+    """A host in memory whose state directory is that of this process too."""
+    from lives import Lives
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CARDCHAIN_STATE", str(fast / "host" / "state"))
+        patch.delenv("CARDCHAIN_KEY", raising=False)
+        made = Lives(fast)
+        yield made
+        made.close()

@@ -29,6 +29,8 @@ from ledger.store.files import FileStore  # noqa: E402
 AT = 1_700_000_000_000
 SMALL = 4_000
 THREADS = 4
+BEGIN, END = "act-begins", "act-ends"
+"""No such files: that they are asked for marks the act among the calls of the system."""
 assembly.FileStore = functools.partial(FileStore, segment_bytes=SMALL)  # type: ignore[misc]
 
 
@@ -212,9 +214,11 @@ def live(command: dict[str, Any]) -> None:
     os.environ["CARDCHAIN_STATE"] = f"{command['folder']}/state"
     act, place = command["act"], Place(command["folder"], command["cards"])
     ledger = None if act in BEFORE_OPEN else place.open()
+    os.access(BEGIN, os.F_OK)
     boundary.arm(Fault(*command["fault"]) if command["fault"] else None)
     tried(lambda: ACTS[act](place, ledger))
     boundary.disarm()
+    os.access(END, os.F_OK)
     say(calls=boundary.calls)
     if still_locked(place):
         say(locked=True)
@@ -226,6 +230,9 @@ def live(command: dict[str, Any]) -> None:
 
 
 def main() -> None:
+    if len(sys.argv) > 1:  # one command, in this very process
+        live(json.loads(sys.argv[1]))
+        return
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:

@@ -83,7 +83,7 @@ class CatchUp:
     def _require_edge(self, index: Index) -> None:
         """Refuse a ledger without its first records, where no `pruned` record says so (§15.2)."""
         first = self._store.origin()
-        if first.seq > max(index.pruned(), default=0):
+        if first.seq > index.pruned_below():
             reason = f"the records below seq {first.seq} are gone, and no pruned record says so"
             raise self._replay.broken(first, reason)
 

@@ -21,7 +21,7 @@ from ledger.projection import Card, Flood, Step
 from ledger.rows import Rows
 from ledger.store.contract import Position, Stored
 
-VERSION: Final = 4
+VERSION: Final = 5
 _SCHEMA: Final = f"""
 CREATE TABLE cards ({", ".join(CARD)}, PRIMARY KEY (hash)) WITHOUT ROWID;
 CREATE INDEX open_cards ON cards (not_after, seq) WHERE state = 'OPEN';
@@ -37,7 +37,7 @@ CREATE TABLE kids (kid PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE covered (id PRIMARY KEY, seq, segment, offset, size, digest, at, kid) WITHOUT ROWID;
 CREATE TABLE reset (id PRIMARY KEY, seq) WITHOUT ROWID;
 CREATE TABLE edge (id PRIMARY KEY, seq, prev, named) WITHOUT ROWID;
-CREATE TABLE pruned (before PRIMARY KEY, digest) WITHOUT ROWID;
+CREATE TABLE pruned (id PRIMARY KEY, before) WITHOUT ROWID;
 CREATE TABLE missing (seq, name, PRIMARY KEY (seq, name)) WITHOUT ROWID;
 CREATE TABLE redactions (event, seq, name, done, PRIMARY KEY (event, name)) WITHOUT ROWID;
 CREATE INDEX redacted ON redactions (seq);
@@ -318,7 +318,7 @@ class Index(Lookups):
         self._draft.covered.put(None, covered)
         self._draft.changed = True
 
-    def forget(self, before: int, digest: bytes) -> None:
+    def forget(self, before: int) -> None:
         """Forget what a `pruned` record says may be gone (spec §15.2).
 
         Cards issued since then are held to the first profile that was put in force since then: the
@@ -327,7 +327,6 @@ class Index(Lookups):
         self._renew_draft()
         for statement in _FORGET:
             self._file.run(statement, before)
-        self._file.run("INSERT OR REPLACE INTO pruned VALUES (?, ?)", before, digest)
 
     def _renew_draft(self) -> None:
         """Put what changed into the file and read it anew, since statements are about to."""
@@ -356,6 +355,7 @@ _FORGET: Final = (
     "DELETE FROM configured WHERE seq < ?1",
     "DELETE FROM profiles WHERE digest NOT IN (SELECT digest FROM configured WHERE seq >= ?1)",
     "UPDATE edge SET named = 1 WHERE seq <= ?1",
+    "INSERT OR REPLACE INTO pruned VALUES (0, ?1)",
 )
 _covered_values = attrgetter(
     "position.seq", "position.segment", "position.offset", "size", "digest", "at", "kid"

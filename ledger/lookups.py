@@ -125,9 +125,10 @@ class Lookups(ABC):
         rows = self.query("SELECT seq, card FROM events WHERE segment = ?", segment)
         return dict(rows)
 
-    def pruned(self) -> dict[int, bytes]:
-        """Give every seq below which records were given up, with the digest that names it."""
-        return dict(self.query("SELECT before, digest FROM pruned ORDER BY before"))
+    def pruned_below(self) -> int:
+        """Give the seq below which records may be gone, as the last `pruned` record says."""
+        rows = self.query("SELECT before FROM pruned")
+        return rows[0][0] if rows else 0
 
     def configured(self) -> list[tuple[int, bytes]]:
         """Give where profiles were put in force, and which, in order."""

@@ -159,7 +159,7 @@ class Fold(Views, Protocol):
     def put_redaction(self, event: int, seq: int, names: list[str]) -> None:
         """Keep that the record `event` names openings of the record `seq` as erased."""
 
-    def forget(self, before: int, digest: bytes) -> None:
+    def forget(self, before: int) -> None:
         """Forget what a `pruned` record says may be gone (spec §15.2)."""
 
 
@@ -194,7 +194,7 @@ def fold(views: Fold, record: Record) -> None:
         case "redacted":
             views.put_redaction(record.seq, record.body["seq"], record.body["openings"])
         case "pruned":
-            views.forget(record.body["before"], record.body["digest"])
+            views.forget(record.body["before"])
 
 
 def missing(record: Record) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from ledger import archive, edge, export
+from ledger import archive, edge, export, reading
 from ledger.archive import ArchiveUnfit
 from ledger.codec import Record
 from ledger.errors import LedgerError
@@ -112,8 +112,8 @@ def say(turn: Turn, held: Held, by: str) -> Record | None:
 
     """
     views, before = turn.views, held.before
-    said = views.pruned()
-    if before in said:
+    below = views.pruned_below()
+    if before <= below:
         return None
     card = archive.first_unended(views, before, turn.at)
     if card is not None:
@@ -123,7 +123,7 @@ def say(turn: Turn, held: Held, by: str) -> Record | None:
     if rules:
         turn.append("configured", None, {"by": by, **rules}, kept)
     record = None
-    for number in sorted(held.digests.keys() - said.keys()):
+    for number in sorted(each for each in held.digests if each > below):
         body = {"before": number, "digest": held.digests[number], "by": by}
         record = turn.append("pruned", None, body)
     return record
@@ -137,7 +137,7 @@ def remove(files: Segments, log: Log, held: Held) -> int:
     def gone(tail: Tail, index: Index, covered: Covered) -> int:
         count = 0
         numbers = files.numbers()
-        if held.before not in index.pruned() or held.before not in numbers:
+        if held.before > index.pruned_below() or held.before not in numbers:
             raise LedgerError(f"seq {held.before} is no edge any more; nothing was removed")
         for number in numbers:
             if number < held.before:
@@ -160,9 +160,9 @@ def restore(files: Segments, log: Log, path: Path) -> int:
 
     """
     origin = log.store.origin()
-    named = log.look(lambda view: view.views.pruned())
     if origin.seq == 0:
         raise ArchiveUnfit(path, "the ledger begins at seq 0: nothing is to be put back")
+    named = _edges(log)
     erased = _erased(log, path)
     with ExitStack() as stack:
         parts: list[Part] = []
@@ -190,6 +190,24 @@ def restore(files: Segments, log: Log, path: Path) -> int:
 
         log.alone(put)
     return count
+
+
+def require_edge(log: Log, path: Path, held: Held) -> None:
+    """Refuse an edge below one that was given up before, where no record names it (spec §15.2).
+
+    It was put back by `restore`, and no `pruned` record may be written for it any more.
+    """
+    below = log.look(lambda view: view.views.pruned_below())
+    if held.before < below and held.before not in _edges(log):
+        reason = f"it ends at seq {held.before}, and the ledger was pruned below seq {below} before"
+        raise ArchiveUnfit(path, reason)
+
+
+def _edges(log: Log) -> set[int]:
+    """Give every seq that a `pruned` record in the ledger names."""
+    end = log.look(lambda view: view.covered.end.seq)
+    records = reading.records(log, 0, end)
+    return {record.body["before"] for record in records if record.kind == "pruned"}
 
 
 def _full(part: Part, size: int) -> bool:

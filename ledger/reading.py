@@ -129,7 +129,7 @@ def _card(view: View, card_hash: bytes) -> Card:
 def unknown(view: View, asked: str) -> UnknownCard:
     """Give the error for a card that is not there, which says so where it may have been pruned."""
     error = UnknownCard(asked)
-    if before := max(view.views.pruned(), default=0):
+    if before := view.views.pruned_below():
         error.hint = (
             f"what was issued below seq {before} was pruned: look in the archive, "
             f"or put it back with: cardchain restore {word(view.source.path)} --archive FILE"

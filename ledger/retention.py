@@ -87,6 +87,7 @@ class Retention(Publishing):
             raise ArchiveUnfit(file, "it is not the file that was verified")
         self.finish_redactions()
         held = pruning.hold(self._files, self._log, file)
+        pruning.require_edge(self._log, file, held)
         record = self._log.run(lambda turn: pruning.say(turn, held, who))
         if signing.exists(self.chain):
             checkpoint.sign(self.path, self._log, progress=progress)

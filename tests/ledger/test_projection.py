@@ -42,7 +42,7 @@ class Memory:
         self.reset: int | None = None
         self.missing: dict[int, list[str]] = {}
         self.redactions: list[tuple[int, int, list[str]]] = []
-        self.forgotten: list[tuple[int, bytes]] = []
+        self.forgotten: list[int] = []
         self.begins_above_0 = False
 
     def card(self, card: bytes) -> Card | None:
@@ -89,9 +89,9 @@ class Memory:
         """Keep what is said to be erased."""
         self.redactions.append((event, seq, names))
 
-    def forget(self, before: int, digest: bytes) -> None:
+    def forget(self, before: int) -> None:
         """Keep what is to be forgotten; the index is tested by itself."""
-        self.forgotten.append((before, digest))
+        self.forgotten.append(before)
 
     def profile(self) -> bytes | None:
         """Give the digest of the newest chain profile."""

@@ -52,6 +52,19 @@ def test_a_page_that_is_run_elsewhere_is_run_there(test: str, word: str) -> None
     assert word in (ROOT / test).read_text("utf-8")
 
 
+@pytest.mark.parametrize("wrong", ["2", "1\n1", ""])
+def test_an_output_that_a_program_does_not_print_is_seen(
+    wrong: str, examples: SimpleNamespace, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("UPDATE_EXAMPLES", raising=False)
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(1)\n```\n\n```text\n1\n```\n")
+    assert examples.check(page) == ["example.py"]
+    page.write_text(f"```python\nprint(1)\n```\n\n```text\n{wrong}\n```\n")
+    with pytest.raises(AssertionError):
+        examples.check(page)
+
+
 def idle(text: str) -> list[str]:
     """Blocks that nothing runs: neither commands, nor programs, nor files or outputs of those."""
     left, before = [], ""

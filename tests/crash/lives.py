@@ -102,9 +102,13 @@ class Lives:
         refill(self.folder, self.starts / start)
         return self.go_on(act, fault)
 
-    def go_on(self, act: str, fault: Fault | None) -> Said:
-        """Go through one act from the state that stands there."""
+    def go_on(self, act: str, fault: Fault | None, **more: int) -> Said:
+        """Go through one act from the state that stands there.
+
+        `segment_bytes` is the size of a segment, `limit` what the system lets any file grow to.
+        """
         command = {"act": act, "folder": str(self.folder), "cards": self.cards, "fault": fault}
+        command |= more
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(command) + "\n")

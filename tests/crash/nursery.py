@@ -11,6 +11,8 @@ import fcntl
 import functools
 import json
 import os
+import resource
+import signal
 import sys
 import threading
 import traceback
@@ -31,7 +33,6 @@ SMALL = 4_000
 THREADS = 4
 BEGIN, END = "act-begins", "act-ends"
 """No such files: that they are asked for marks the act among the calls of the system."""
-assembly.FileStore = functools.partial(FileStore, segment_bytes=SMALL)  # type: ignore[misc]
 
 
 def say(**what: Any) -> None:
@@ -212,8 +213,13 @@ def still_locked(place: Place) -> bool:
 def live(command: dict[str, Any]) -> None:
     """Go through one act, then try to append once more with the same object."""
     os.environ["CARDCHAIN_STATE"] = f"{command['folder']}/state"
+    size = command.get("segment_bytes", SMALL)
+    assembly.FileStore = functools.partial(FileStore, segment_bytes=size)  # type: ignore[misc]
     act, place = command["act"], Place(command["folder"], command["cards"])
     ledger = None if act in BEFORE_OPEN else place.open()
+    if limit := command.get("limit"):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
     os.access(BEGIN, os.F_OK)
     boundary.arm(Fault(*command["fault"]) if command["fault"] else None)
     tried(lambda: ACTS[act](place, ledger))
@@ -222,7 +228,7 @@ def live(command: dict[str, Any]) -> None:
     say(calls=boundary.calls)
     if still_locked(place):
         say(locked=True)
-    if ledger is not None and command["fault"]:
+    if ledger is not None and (command["fault"] or limit):
         card = tried(lambda: ledger.issue(proposal("again")), THREADS)
         if card is not None:
             answered(card.record)

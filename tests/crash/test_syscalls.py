@@ -15,7 +15,6 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -83,9 +82,9 @@ def traced(strace: str, lives: Lives, act: str, *inject: str) -> Trace:
     fault = [0, "none"] if inject else None
     command = {"act": act, "folder": str(lives.folder), "cards": lives.cards, "fault": fault}
     wanted = ",".join([*(name for names in FAMILIES.values() for name in names), *MARKS])
+    options = ["-f", "-y", "-o", str(log), "-e", f"trace={wanted}", *inject]
     done = subprocess.run(
-        [strace, "-f", "-y", "-o", str(log), "-e", f"trace={wanted}", *inject]
-        + [sys.executable, str(NURSERY), json.dumps(command)],
+        [strace, *options, sys.executable, str(NURSERY), json.dumps(command)],
         env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,

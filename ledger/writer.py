@@ -27,7 +27,8 @@ class Ledger(Retention):
 
     Every method returns, and every refusal is raised, only when all that it rests on is durable.
     A request that breaks a rule of the caller raises `ProposalInvalid`, and nothing is recorded.
-    After `StoreFailed` the object is unusable; open the ledger again.
+    After `StoreFailed` what was asked may stand there or not, and the object may be unusable; open
+    the ledger again, and look.
     """
 
     # The life of a card

@@ -80,7 +80,7 @@ def index(footing: Footing) -> Told:
     behind = footing.tail.size - covered.end.seq
     if behind > 0:
         return Told(f"{behind} records behind, {size}", True, "the next command reads them")
-    return Told(f"covers all {covered.end.seq} records, {size}; {anew}")
+    return Told(f"covers all {covered.end.seq} records, {size}; a lost one is made anew")
 
 
 def tree(footing: Footing) -> Told:

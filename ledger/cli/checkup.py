@@ -62,7 +62,7 @@ def directory(footing: Footing) -> Told:
             hint = f"run as {who}, or: chown -R {_user(os.geteuid())} {word(path)}"
             raise LedgerError(f"{shown(str(place))}: owned by {who}", hint)
         count += 1
-    return Told(f"only {_user(os.geteuid())} can read and write it, {count} places looked at")
+    return Told(f"only its owner can read and write it, {count} files and folders looked at")
 
 
 def _places(path: Path) -> Iterator[tuple[Path, int]]:
@@ -187,9 +187,9 @@ def chain(footing: Footing) -> Told:
     """The last record is whole, linked and authentic, and nothing stands behind it."""
     tail = footing.tail
     how = f", {tail.read} of them read again" if tail.read else ""
-    said = f"{tail.size} records{how}, the last one whole and linked"
+    said = f"{tail.size} records{how}, the last one whole, linked"
     if tail.unkeyed:
-        return Told(f"{said}; its tag was not checked for want of a key", note=True)
+        return Told(f"{said}, and its tag not checked for want of a key", note=True)
     if tail.torn:
         hint = "the next command moves them to quarantine/ and records that"
         return Told(f"{said} and authentic; {tail.torn} torn bytes behind it", True, hint)
@@ -200,7 +200,7 @@ def kid(footing: Footing) -> Told:
     """The key in force is at hand."""
     found = footing.tail.kid
     footing.keys.find(found)
-    return Told(f"{found.hex()} is in force and at hand")
+    return Told(f"{found.hex()} is at hand")
 
 
 def rollback(footing: Footing) -> Told:

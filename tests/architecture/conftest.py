@@ -18,8 +18,8 @@ VARYING = {
     "TIME": r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{3})?Z",
     "HEX": r"\b[0-9a-f]{12,64}\b",
     "SECOND": r"\b\d{10}\b",
-    "DURATION": r"\b\d+\.\d seconds",
-    "SIZE": r"\b\d+ (?:MiB|bytes)",
+    "DURATION": r"\b\d+\.\d s(?:econds)?\b",
+    "SIZE": r"\b\d+(?:\.\d)? (?:MiB|bytes)",
     "FILES": r"(?<=file system: )[\w.]+",
     "PYTHON": r"(?<=python: )\w+ \d+\.\d+\.\d+",
 }

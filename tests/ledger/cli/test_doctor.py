@@ -94,7 +94,7 @@ def test_a_sound_ledger_passes_every_check(signing: Patient) -> None:
     assert {row["mark"] for row in rows.values()} == {"ok"}
     lines = signing.host.ok("doctor", "approvals").out.splitlines()
     assert [line.split(":")[0] for line in lines] == [f"ok   {check}" for check in CHECKS]
-    assert rows["chain"]["detail"] == "2 records, the last one whole and linked and authentic"
+    assert rows["chain"]["detail"] == "2 records, the last one whole, linked and authentic"
     assert rows["rollback"]["detail"] == "guarded from seq 0, seq 1 is there"
     assert rows["checkpoint"]["detail"].startswith("of 2 records, 0 behind, made ")
     assert rows["tree"]["detail"] == "the hashes of 2 records"
@@ -370,3 +370,9 @@ def test_a_writer_at_work_is_no_hindrance(
         rows = patient.rows()
         assert rows["chain"]["detail"].startswith("2 records, the last one ")
         assert rows["index"]["detail"].startswith("covers all 2 records")
+
+
+def test_operations_answers_every_line() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "operations.md").read_text("utf-8")
+    section = page.split("\n## Doctor\n")[1].split("\n## ")[0]
+    assert re.findall(r"^\| `([a-z ]+)` \|", section, re.M) == CHECKS

@@ -8,8 +8,7 @@ which the format csv needs. `check_place` and `save` are for a report in a file.
 from __future__ import annotations
 
 from verifier.assurance import WORDS as ASSURANCE
-from verifier.formats import FORMATS, every_card, render
-from verifier.jsonreport import render_json
+from verifier.formats import FORMATS, every_card, render, render_json
 from verifier.keys import Key, Pin
 from verifier.output import PlaceRefused, check_place, save, wants_colour
 from verifier.pinfile import PinRefused

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from verifier import checks, source
-from verifier.anchors import Anchor, Auditor, delivered, frontiers
+from verifier.anchors import Anchor, Auditor
 from verifier.assurance import Sight
-from verifier.coverage import Coverage
 from verifier.held import Held, hold_log, signed_roots
 from verifier.replay import Replay
 from verifier.report import LogReport
 from verifier.summary import Reading
+
+if TYPE_CHECKING:
+    from verifier.coverage import Coverage  # starting takes longer with it
 
 
 def anchors_of(path: str, auditor: Auditor) -> tuple[list[Anchor], list[str]]:
@@ -19,8 +22,10 @@ def anchors_of(path: str, auditor: Auditor) -> tuple[list[Anchor], list[str]]:
 
     The others are warnings.
     """
-    if not source.is_ledger(path):
+    if not auditor.vkeys or not source.is_ledger(path):
         return list(auditor.given), []
+    from verifier.anchorfiles import delivered
+
     found, warnings = delivered(path, auditor.vkeys)
     return [*auditor.given, *found], warnings
 
@@ -29,6 +34,9 @@ def coverage_of(path: str, anchors: Sequence[Anchor]) -> Coverage | None:
     """Give the tree to build for checkpoints, None where there is none to check."""
     if not anchors:
         return None
+    from verifier.anchorfiles import frontiers
+    from verifier.coverage import Coverage
+
     known = frontiers(path) if source.is_ledger(path) else {}
     return Coverage(signed_roots(anchors), known)
 

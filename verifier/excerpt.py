@@ -28,7 +28,6 @@ from verifier.spec import (
 MAX_EXCERPT = 67_108_864  # bytes
 MAX_WHOLE = 1 << 30  # bytes of openings, each counted for every record that binds it
 _MAGIC = b"\x85" + cbor.text(EXCERPT_FORMAT)
-_FORMATS = b"cardchain-excerpt/"  # of any version
 _ARRAY, _BYTES, _TEXT = 4, 2, 3
 # of a receipt, the kinds of records that are of no card
 _BESIDE = ("clock_reset", "redacted")
@@ -122,16 +121,6 @@ class Bound:
         """Start with none."""
         self.times: Counter[bytes] = Counter()
         self.all_known = True
-
-
-def begins_excerpt(data: bytes) -> bool:
-    """Say whether a file begins as an excerpt of whatever version (spec §14.1)."""
-    try:
-        array, _, pos = cbor.decode_head(data, 0)
-        text, _, pos = cbor.decode_head(data, pos)
-    except (IndexError, cbor.NotDeterministic):
-        return False
-    return (array, text) == (_ARRAY, _TEXT) and data.startswith(_FORMATS, pos)
 
 
 def parse_excerpt(file: str, data: bytes) -> Excerpt:

@@ -14,6 +14,11 @@ def every_card(_: str) -> bool:
     return True
 
 
+def render_json(report: Report) -> str:
+    """Give a report as one JSON document; the format is described in docs/cli.md."""
+    return "".join(render(report, "json"))
+
+
 def render(
     report: Report, name: str, *, verbose: bool = False, colour: bool = False
 ) -> Iterator[str]:
@@ -22,9 +27,9 @@ def render(
     `verbose` and `colour` are for text alone. For csv the report holds the histories of all cards.
     """
     if name == "json":
-        from verifier.jsonreport import render_json
+        from verifier import jsonreport
 
-        yield render_json(report)
+        yield jsonreport.render_json(report)
     elif name == "junit":
         from verifier.junitreport import render_junit
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from json import JSONDecoder, JSONEncoder
-from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
-from typing import Any, NoReturn
+from functools import cache
+from typing import Any, NamedTuple, NoReturn
 
 from verifier.spec import MAX_DEPTH, MAX_DOCUMENT, MAX_INTEGER
 
@@ -296,26 +295,39 @@ def _small_integer(spelling: str) -> int:
     return int(spelling)
 
 
-_decode: Callable[[str, int], tuple[Any, int]] = JSONDecoder(
-    parse_float=_needs_judge, parse_int=_small_integer, parse_constant=_needs_judge
-).scan_once  # type: ignore[attr-defined]
-quote = encode_basestring
+class _Quick(NamedTuple):
+    """The scanner and the encoders of the standard library, set to the strict rules."""
+
+    decode: Callable[[str, int], tuple[Any, int]]
+    chunks: Callable[[Any, int], Iterable[str]]
+    quote: Callable[[str], str]
 
 
-def _chunks_maker() -> Callable[[Any, int], Iterable[str]]:
-    """Give the encoder that `JSONEncoder.encode` makes anew for each call, made once."""
-    if c_make_encoder is None:
-        encoder = JSONEncoder(
-            sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
-        )
-        return lambda value, _level: encoder.encode(value)
-    chunks: Callable[[Any, int], Iterable[str]] = c_make_encoder(
-        None, None, encode_basestring, None, ":", ",", True, False, True
+@cache
+def _quick() -> _Quick:
+    """Make them when the first envelope is read: starting takes longer with their module.
+
+    The encoder is that which `JSONEncoder.encode` makes anew for each call.
+    """
+    from json import JSONDecoder, JSONEncoder
+    from json.encoder import c_make_encoder, encode_basestring  # type: ignore[attr-defined]
+
+    scanner = JSONDecoder(
+        parse_float=_needs_judge, parse_int=_small_integer, parse_constant=_needs_judge
     )
-    return chunks
+    decode = scanner.scan_once  # type: ignore[attr-defined]
+    if c_make_encoder is not None:
+        chunks = c_make_encoder(None, None, encode_basestring, None, ":", ",", True, False, True)
+        return _Quick(decode, chunks, encode_basestring)
+    encoder = JSONEncoder(
+        sort_keys=True, separators=(",", ":"), ensure_ascii=False, check_circular=False
+    )
+    return _Quick(decode, lambda value, _level: encoder.encode(value), encode_basestring)
 
 
-_chunks = _chunks_maker()
+def quote(text: str) -> str:
+    """Give a text as a JSON string, as `encode` does."""
+    return _quick().quote(text)
 
 
 def canonical(data: bytes) -> tuple[Any, Encode]:
@@ -338,7 +350,7 @@ def load(data: bytes) -> Any:
 def reload(data: bytes) -> Any:
     """Read a document of which it is known that it is canonical."""
     try:
-        return _decode(data.decode(), 0)[0]
+        return _quick().decode(data.decode(), 0)[0]
     except (_NeedsJudge, ValueError):
         return parse(data)
 
@@ -363,7 +375,7 @@ def _plain(data: bytes, start: int) -> tuple[Any, int] | None:
         source = data.decode()
         if not source.isascii() and any(lead in data for lead in _ASTRAL):
             return None
-        value = _decode(source, start)[0]
+        value = _quick().decode(source, start)[0]
         again = _encode_plain(value)
     except (_NeedsJudge, ValueError, StopIteration):
         return None
@@ -371,7 +383,7 @@ def _plain(data: bytes, start: int) -> tuple[Any, int] | None:
 
 
 def _encode_plain(value: Any) -> bytes:
-    return "".join(_chunks(value, 0)).encode()
+    return "".join(_quick().chunks(value, 0)).encode()
 
 
 _ASTRAL = (b"\xf0", b"\xf1", b"\xf2", b"\xf3", b"\xf4")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from verifier import checks
-from verifier.anchors import ENCLOSED, Anchor, Auditor, anchor
+from verifier.anchorfiles import anchor
+from verifier.anchors import ENCLOSED, Anchor, Auditor
 from verifier.assurance import Sight
 from verifier.auditing import note, report_held
 from verifier.checkpoint import Checkpoint
@@ -17,7 +18,6 @@ from verifier.excerpt import (
     ExcerptRefused,
     LaterFormat,
     Scope,
-    begins_excerpt,
     parse_excerpt,
 )
 from verifier.governance import Library
@@ -54,11 +54,6 @@ CANNOT_SHOW = (
     "anything about cards that are not in it",
     "that the log was complete",
 )
-
-
-def is_excerpt(segment: Segment) -> bool:
-    """Say whether a file is an excerpt and not a log (spec §14.1)."""
-    return begins_excerpt(segment.lead())
 
 
 def verify_excerpt(

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING
 
 from verifier import checks, notes
 from verifier.cards import JUDGED
 from verifier.checks import Check
 from verifier.checks.completeness import End
 from verifier.checks.refusals import count_key, shows_reason
-from verifier.coverage import Coverage
 from verifier.evidence import Evidence
 from verifier.findings import finding
 from verifier.lookout import Lookout
@@ -23,6 +23,9 @@ from verifier.shape import BODIES, Problem
 from verifier.spec import NO_PREVIOUS
 from verifier.state import Absent, Edge, State, bound_bits
 from verifier.tally import Run, Tally
+
+if TYPE_CHECKING:
+    from verifier.coverage import Coverage  # starting takes longer with it
 
 MAX_FINDINGS = 1000
 # spec §10.3, rule 6; what is wrong in an envelope is wrong in all records of its card

@@ -9,7 +9,6 @@ import hashlib
 import os
 import stat
 import sys
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
@@ -146,6 +145,8 @@ class Segment:
         return chunk
 
     def _decompressed(self, stream: BinaryIO, data: bytes) -> Iterator[bytes]:
+        import zlib  # starting takes longer with it
+
         try:
             while data:
                 member = zlib.decompressobj(wbits=31)

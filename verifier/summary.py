@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from verifier import checks
 from verifier.approvals import Approvals
 from verifier.checks import Check
 from verifier.checks.completeness import End, Expectation
-from verifier.histories import Collector
 from verifier.manner import ALONE
 from verifier.replay import MAX_FINDINGS, Replay
 from verifier.report import Counts, Finding, Input, LogReport, Outcome, Row, Verdict, Withheld
-from verifier.since import Before
 from verifier.spec import VERSION
 from verifier.tally import Tally
+
+if TYPE_CHECKING:
+    from verifier.histories import Collector
+    from verifier.since import Before
 
 # what no verifier can see from a log
 BEYOND = (

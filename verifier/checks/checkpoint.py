@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from verifier.anchors import DELIVERED, ENCLOSED, Anchor
-from verifier.checkpoint import origin
 from verifier.evidence import Evidence
-from verifier.merkle import is_consistent, root_of_inclusion
-from verifier.pinfile import Head
 from verifier.shape import Problem
 from verifier.state import State
+
+if TYPE_CHECKING:
+    from verifier.pinfile import Head
 
 
 class Ground(NamedTuple):
@@ -46,6 +46,8 @@ def check_checkpoint(anchor: Anchor, ground: Ground) -> Problem | None:
         return anchor.malformed
     if anchor.checkpoint.chain == ground.chain:
         return None
+    from verifier.checkpoint import origin  # starting takes longer with it
+
     return f"a checkpoint of {origin(ground.chain)}", anchor.checkpoint.origin
 
 
@@ -97,6 +99,8 @@ def check_consistency(anchor: Anchor, ground: Ground) -> Problem | None:
     proof = anchor.proof
     if conflict is not None or proof is None or proof.old not in ground.roots:
         return conflict
+    from verifier.merkle import is_consistent
+
     old, new = ground.roots[proof.old], anchor.checkpoint.root
     if is_consistent(proof.old, anchor.size, old, new, proof.hashes):
         return None
@@ -108,6 +112,8 @@ def check_inclusion(record: Evidence, state: State) -> Problem | None:
     proof = state.proofs.get(-1 if record.seq is None else record.seq)
     if proof is None:
         return None
+    from verifier.merkle import root_of_inclusion
+
     hashes, size, root = proof
     found = root_of_inclusion(record.seq or 0, size, record.digest, hashes)
     if found == root:

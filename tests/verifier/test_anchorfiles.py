@@ -7,15 +7,8 @@ from typing import Any
 import pytest
 from trees import Signer, base64, consistency, root, signed
 
-from verifier.anchors import (
-    DELIVERED,
-    GIVEN,
-    PROOF,
-    anchor,
-    delivered,
-    frontiers,
-    load_anchors,
-)
+from verifier.anchorfiles import anchor, delivered, frontiers, load_anchors
+from verifier.anchors import DELIVERED, GIVEN, PROOF
 from verifier.note import parse_vkey
 
 OTHER = Signer("cardchain/000102030405060708090a0b0c0d0e0f", 96)

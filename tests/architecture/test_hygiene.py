@@ -14,10 +14,11 @@ TEXT = {".py", ".md", ".json", ".cddl", ".toml", ".txt", ".yml", ".yaml", ".type
 
 
 def text_files() -> list[Path]:
-    """Every text file of the project, caches left out."""
+    """Every text file of the project, without caches and what npm installed."""
     inside = [p for folder in FOLDERS for p in (ROOT / folder).rglob("*") if p.suffix in TEXT]
     top = [p for p in ROOT.iterdir() if p.suffix in TEXT]
-    return sorted(p for p in [*inside, *top] if p.is_file() and "__pycache__" not in p.parts)
+    foreign = {"__pycache__", "node_modules"}
+    return sorted(p for p in [*inside, *top] if p.is_file() and foreign.isdisjoint(p.parts))
 
 
 def name_of(path: Path) -> str:

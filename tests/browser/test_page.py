@@ -391,7 +391,7 @@ AXE = os.environ.get("AXE_CORE") or "node_modules/axe-core/axe.min.js"
 def test_axe_finds_nothing(page: Browser, scheme: str) -> None:
     source = Path(__file__).parent / AXE
     if not source.exists():
-        pytest.skip("no axe-core: npm install --prefix tests/browser --no-save axe-core")
+        pytest.skip("no axe-core: run npm ci in tests/browser")
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     page.cdp("Emulation.setEmulatedMedia", {"features": features})
     choose(page, CASES / "tag_bit_flipped" / "log.cbor")

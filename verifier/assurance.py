@@ -12,7 +12,7 @@ from verifier.findings import finding
 from verifier.pinfile import Head, write_pin
 from verifier.report import LogReport, Outcome, Report, Verdict
 from verifier.spec import EXCERPT_FORMAT, VERSION
-from verifier.summary import with_finding, with_row
+from verifier.summary import WHO_MADE_IT, WHO_SIGNED_IT, with_finding, with_row
 
 PINNED, SIGNED = "pinned", "signed"
 WORDS = (PINNED, SIGNED)
@@ -142,11 +142,18 @@ def _with_words(log: LogReport, sight: Sight, pin: Head | None) -> LogReport:
     seqs += [] if pin is None or "pinned_head" not in held else [pin.seq]
     pinned = bool(seqs) or "expected_head" in held
     words = ([PINNED] if pinned else []) + ([SIGNED] if sight.signed_to else [])
-    return log._replace(
+    log = log._replace(
         assurance=tuple(words or (WEAKEST,)),
         pinned_to=max(seqs, default=None),
         signed_to=sight.signed_to - 1 if sight.signed_to else None,
     )
+    return log if log.format != VERSION or log.signed_to != log.last_seq else _all_signed(log)
+
+
+def _all_signed(log: LogReport) -> LogReport:
+    """Say of a log that a checkpoint covers whole what remains to be believed (spec §10.4)."""
+    said = (WHO_SIGNED_IT if one == WHO_MADE_IT else one for one in log.not_checked)
+    return log._replace(not_checked=tuple(said))
 
 
 def move_pin(report: Report, file: str, pin: Head | None) -> Report:

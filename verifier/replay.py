@@ -106,7 +106,8 @@ class Replay:
         if not record.digest:
             self._damage(record)
             return False
-        self.tally.take(record, None if failed is None else failed.id, self.echoed(record))
+        name = None if failed is None else failed.id
+        self.tally.take(record, name, self.echoed(record), unsound)
         self._move(record, failed, belongs, unsound)
         return not unsound and record.seq is not None
 

@@ -19,9 +19,17 @@ if TYPE_CHECKING:
     from verifier.since import Before
 
 # what no verifier can see from a log
+WHO_MADE_IT = (
+    "who made the log: whoever holds a key can make HMACs, so they prove nothing to others"
+)
+# in its place where a checkpoint under a given vkey covers every record
+WHO_SIGNED_IT = (
+    "that the signer of the checkpoint tells everybody the same: whoever holds its key can sign "
+    "another history, and HMACs prove nothing to others"
+)
 BEYOND = (
     "events that were never appended: a log shows what it holds, not what happened",
-    "who made the log: whoever holds a key can make HMACs, so they prove nothing to others",
+    WHO_MADE_IT,
     "who decided: an approver id is what the writer was told",
     "that an echo came from a screen, or that facts came from live systems",
 )

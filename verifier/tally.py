@@ -58,7 +58,7 @@ class Tally:
         self.start_at: int | None = None
         self.end_at: int | None = None
 
-    def take(self, record: Evidence, failed: str | None, echoed: bool) -> None:
+    def take(self, record: Evidence, failed: str | None, echoed: bool, unsound: bool) -> None:
         """Count a record that the table judged; `failed` is the check that it broke, if any."""
         self.records += 1
         if record.seq is not None:
@@ -78,7 +78,7 @@ class Tally:
         if kind == "resolved":
             self.decisions += 1
             self.decisions_ok += failed is None and echoed
-        elif kind == "dispatched" and failed is not None:
+        elif kind == "dispatched" and failed is not None and not unsound:
             self.bad_dispatches += 1
 
     def take_run(self, run: Run) -> None:

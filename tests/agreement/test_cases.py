@@ -212,6 +212,21 @@ def changed_verdict(folder: Path, case: dict[str, Any]) -> str | None:
     return None if found["findings"] == case["findings"] else str(found["verdict"])
 
 
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("receipt_record_changed", 0),
+        ("dispatch_of_a_rejected_card", 1),
+        ("signed_over_a_second_dispatch", 1),
+    ],
+)
+def test_a_dispatch_that_was_edited_is_none_that_broke_a_rule(
+    corpus: Path, name: str, count: int
+) -> None:
+    (log,) = played(corpus / name, CASES[name], None).logs
+    assert (log.verdict.value, log.counts.contained_dispatched) == ("BROKEN", count)
+
+
 def test_verifying_changes_no_file(corpus: Path) -> None:
     def contents() -> dict[str, tuple[bytes, int]]:
         files = [path for path in corpus.parent.rglob("*") if path.is_file()]

@@ -190,6 +190,16 @@ def test_a_report_says_up_to_where_it_is_signed_and_pinned(
     ]
 
 
+def test_a_report_says_who_is_to_be_believed(long: Any, key: str, tmp_path: Path) -> None:
+    def said(*notes: str, **more: Any) -> list[bool]:
+        (log,) = run(long, tmp_path, *notes, key_files=[key], **more).logs
+        begins = ("who made the log: ", "that the signer of the checkpoint tells everybody")
+        return [any(line.startswith(one) for line in log.not_checked) for one in begins]
+
+    assert said() == said(signed(long, 12)) == said(signed(long), vkeys=()) == [True, False]
+    assert said(signed(long)) == said(signed(long, 5), signed(long)) == [False, True]
+
+
 def test_what_is_not_verified_has_no_assurance(long: Any, tmp_path: Path) -> None:
     (log,) = run(long, tmp_path, signed(long, 5)).logs
     assert (log.verdict, log.assurance, log.signed_to) == (Verdict.CANNOT_VERIFY, (), None)

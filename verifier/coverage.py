@@ -60,6 +60,11 @@ class Coverage:
         if self._tree is not None and self._tree.size < size:
             self.roots[size] = self._tree.root()
 
-    def stop(self) -> None:
-        """Give up at an unsound record: its finding explains every root above it."""
+    def stop(self, doubted: int | None = None) -> None:
+        """Give up at an unsound record: its finding explains every root above it.
+
+        It also explains another root at the size `doubted`, where the last record is in doubt.
+        """
         self._tree = None
+        if doubted is not None and self.roots.get(doubted) not in self._signed.get(doubted, ()):
+            self.roots.pop(doubted, None)

@@ -230,9 +230,9 @@ class Replay:
             self.state.keyless.clear()
             self._missing.clear()
 
-    def _stop_tree(self) -> None:
+    def _stop_tree(self, doubted: int | None = None) -> None:
         if self.coverage is not None:
-            self.coverage.stop()
+            self.coverage.stop(doubted)
 
     def settle(self) -> None:
         """Report the keys that are missing for records that no checkpoint covers."""
@@ -281,7 +281,8 @@ class Replay:
         if unsound:
             self._disturb()
         if unsound and not (is_later and failed is None):
-            self._stop_tree()
+            is_link = failed is not None and failed.id == "link"
+            self._stop_tree(record.seq if is_link else None)
         if is_later:
             # its finding accuses nobody, so the tree goes on with it: an edit has another root
             self._cover(state.expected_seq or 0, (record.digest,))

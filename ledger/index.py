@@ -283,6 +283,10 @@ class Index(Lookups):
         """Keep that the log begins above seq 0, behind a record with the digest `prev`."""
         self._file.run("INSERT INTO edge VALUES (0, ?, ?, 0)", seq, prev)
 
+    def begins_again_at(self, seq: int) -> None:
+        """Keep that the log begins at a lower seq than it did, since records were put back."""
+        self._file.run("UPDATE edge SET seq = ?", seq)
+
     def edge(self) -> bool:
         """Tell whether the log begins above seq 0 and no `pruned` has named that yet."""
         return self._file.one("SELECT 1 FROM edge WHERE named = 0") is not None

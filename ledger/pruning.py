@@ -187,6 +187,7 @@ def restore(files: Segments, log: Log, path: Path) -> int:
                 raise LedgerError("the ledger was pruned or restored meanwhile; try again")
             for part in reversed(parts):
                 rewriting.put_before(files, part)
+            index.begins_again_at(parts[0].number)
 
         log.alone(put)
     return count

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
-from ledger import export
+from ledger import export, reading
 from ledger.codec import Record, decode, next_length
-from ledger.errors import LedgerError, UnknownCard
+from ledger.errors import LedgerError
 from ledger.index import Covered, Index
 from ledger.kinds import OPENINGS
 from ledger.log import Log
@@ -50,11 +50,19 @@ class Redaction:
     rewritten: int
 
 
-def say(turn: Turn, card: bytes, names: frozenset[str], by: str, reason: str) -> tuple[Record, ...]:
+def forgotten(log: Log, card: bytes) -> list[Record]:
+    """Give the records of a card that were pruned and put back; no index knows them (§15.2)."""
+    below = log.look(lambda view: view.views.pruned_below())
+    return [record for record in reading.records(log, 0, below) if record.card == card]
+
+
+def say(
+    turn: Turn, card: bytes, old: Iterable[Record], names: frozenset[str], by: str, reason: str
+) -> tuple[Record, ...]:
     """Append a `redacted` event for each record of a card that holds one of these openings.
 
-    A card that was refused and never issued can be redacted too, and so can what is left of one
-    that was pruned.
+    `old` are its records that were pruned and put back. A card that was refused and never issued
+    can be redacted too, and so can what is left of one that was pruned.
 
     Raises:
         UnknownCard: No record is about this card.
@@ -62,17 +70,16 @@ def say(turn: Turn, card: bytes, names: frozenset[str], by: str, reason: str) ->
 
     """
     known = turn.views.card(card)
-    places = turn.views.events(card)
-    if not places:
-        raise UnknownCard(card.hex())
+    records = [*old, *(turn.record(card, place.seq) for place in turn.views.events(card))]
+    if not records:
+        raise reading.unknown(turn, card.hex())
     reset = turn.views.last_reset()
     if known is not None and not ended(known, turn.at, reset):
         raise NotEnded(card, state_at(known, turn.at, reset), "not redacted")
     said = {"by": by, "reason": reason}
     made = []
-    for place in places:
-        record = turn.record(card, place.seq)
-        named = {name for _, name in turn.views.redactions(place.seq)}
+    for record in records:
+        named = {name for _, name in turn.views.redactions(record.seq)}
         here = [name for name in record.openings if name in names and name not in named]
         if here:
             made.append(turn.append("redacted", None, turn.redacted(record, here, said)))
@@ -132,7 +139,11 @@ def _without(named: Mapping[int, frozenset[str]], stored: Stored) -> bytes:
 def _take_in(index: Index, number: int, moved: list[Stored], covered: Covered) -> Covered:
     """Bring the index to where the records of a segment stand now."""
     cards = index.cards_in(number)
-    places = [(each.position.offset, each.position.seq, cards[each.position.seq]) for each in moved]
+    places = [
+        (each.position.offset, each.position.seq, cards[each.position.seq])
+        for each in moved
+        if each.position.seq in cards  # what was pruned and put back is not
+    ]
     last = moved[-1]
     if last.position.seq == covered.position.seq:
         size = last.end.offset - last.position.offset

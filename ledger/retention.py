@@ -40,7 +40,8 @@ class Retention(Publishing):
         names = frozenset(request.one_of("openings", each, ERASABLE) for each in openings)
         who = request.named("by", by)
         why = request.one_of("reason", reason, REASONS)
-        said = self._log.run(lambda turn: redaction.say(turn, card_hash, names, who, why))
+        old = redaction.forgotten(self._log, card_hash)
+        said = self._log.run(lambda turn: redaction.say(turn, card_hash, old, names, who, why))
         return Redaction(said, self.finish_redactions())
 
     def finish_redactions(self) -> int:

@@ -472,6 +472,29 @@ def test_pruning_again_and_restoring_both_gives_the_whole_ledger(
     assert verdict(ledger.path, host) == "VERIFIED"
 
 
+@pytest.mark.parametrize("rebuilt", [False, True])
+def test_a_card_in_an_archive_is_erased_by_putting_it_back_first(
+    ledger: Ledger, over: list[str], tmp_path: Path, host: Path, clock: Any, rebuilt: bool
+) -> None:
+    old, new = tmp_path / "old.cbor", tmp_path / "new.cbor"
+    prune(ledger, old)
+    with pytest.raises(UnknownCard):
+        ledger.redact(over[0], by=BY, reason="erasure_request")
+    ledger.close()
+    if rebuilt:
+        for file in host.glob("cardchain/*/index.sqlite*"):
+            file.unlink()
+    with Ledger.open(ledger.path, clock=clock) as again:
+        again.restore(old)
+        old.unlink()
+        for card in over:
+            assert len(again.redact(card, by=BY, reason="erasure_request").records) == 2
+        assert verdict(ledger.path, host) == "VERIFIED"
+        prune(again, new)
+    assert holding(tmp_path, SECRET) == []
+    assert verdict(ledger.path, host) == "VERIFIED"
+
+
 def test_records_that_are_gone_without_a_word_are_a_broken_ledger(
     ledger: Ledger, over: list[str], clock: Any
 ) -> None:

@@ -2,7 +2,8 @@
 
 `verify` reads logs and gives a `Report`; `render` gives one in a format, `render_text` and
 `render_json` give it as a string. With `wanted=every_card` a report holds the history of each card,
-which the format csv needs. `check_place` and `save` are for a report in a file.
+which the format csv needs. `check_place` and `save` are for a report in a file, after which
+`keep_head` moves on a pin file that `verify` was told to leave.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from verifier.progress import watcher
 from verifier.report import Drift, Event, Finding, History, LogReport, Outcome, Report, Row, Verdict
 from verifier.state import Edge
 from verifier.text import render_text, verdict_line
-from verifier.verify import verify
+from verifier.verify import keep_head, verify
 
 __all__ = [
     "ASSURANCE",
@@ -37,6 +38,7 @@ __all__ = [
     "Verdict",
     "check_place",
     "every_card",
+    "keep_head",
     "render",
     "render_json",
     "render_text",

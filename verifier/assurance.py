@@ -156,19 +156,20 @@ def _all_signed(log: LogReport) -> LogReport:
     return log._replace(not_checked=tuple(said))
 
 
-def move_pin(report: Report, file: str, pin: Head | None) -> Report:
-    """Move the pin file on to the last record of what was verified, never back (spec §16.2)."""
+def move_pin(report: Report, file: str, pin: Head | None) -> str:
+    """Move the pin file on to the last record of what was verified, never back (spec §16.2).
+
+    Gives a sentence where that was to be done and could not; it is empty otherwise.
+    """
     whole = _whole(report.logs)
     if report.verdict is not Verdict.VERIFIED or not whole or _disagree(whole):
-        return report
+        return ""
     log = whole[0]
     if log.last_seq is None or (pin is not None and log.last_seq <= pin.seq):
-        return report
+        return ""
     head = Head(bytes.fromhex(log.chain or ""), log.last_seq, bytes.fromhex(log.head or ""))
     try:
         write_pin(file, head)
     except OSError as error:
-        warning = f"the pin file {file} was not moved on: {error.strerror or error}"
-        logs = tuple(one._replace(warnings=(*one.warnings, warning)) for one in report.logs)
-        return report._replace(logs=logs)
-    return report
+        return f"the pin file {file} was not moved on: {error.strerror or error}"
+    return ""

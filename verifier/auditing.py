@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from verifier import checks, source
 from verifier.anchors import Anchor, Auditor
 from verifier.assurance import Sight
+from verifier.checks.causes import OVER_A_FRONTIER
 from verifier.held import Held, hold_log, signed_roots
 from verifier.replay import Replay
 from verifier.report import LogReport
@@ -54,6 +55,11 @@ def report_held(replay: Replay, reading: Reading, held: Held, anchors: Sequence[
     """Report what failed, and the files that could not be read."""
     for failure in held.failures:
         replay.report(failure.check, failure.problem, None, failure.file)
+        tree = replay.coverage
+        if failure.check.id == "checkpoint_root" and tree is not None and tree.begins_at_frontier:
+            cause, command = OVER_A_FRONTIER
+            found = replay.findings[-1]._replace(cause=cause, next_command=command)
+            replay.findings[-1] = found
     for check in checks.CHECKS:
         for anchor in anchors if check.id == "unreadable" else ():
             if anchor.unreadable is not None:

@@ -20,7 +20,7 @@ from verifier.software import SOFTWARE
 from verifier.spec import EVIDENCE_CLASSES
 from verifier.state import Edge
 from verifier.text import diagnostic, verdict_line
-from verifier.verify import verify
+from verifier.verify import keep_head, verify
 
 CRASHED = 1
 USAGE = 2
@@ -202,6 +202,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
         pieces = render(report, options.format, verbose=options.verbose, colour=colour)
     if not options.quiet:
         _print(pieces)
+    problem = "" if options.pin is None else keep_head(report, options.pin)
+    if problem and sys.stderr is not None:
+        sys.stderr.write(
+            diagnostic(problem, "the report stands; verify again with --pin", "warning")
+        )
     return report.verdict.exit_code
 
 
@@ -222,6 +227,7 @@ def _report(options: argparse.Namespace) -> Report:
         pin_file=options.pin,
         required=options.require,
         allow_withheld=options.allow_withheld,
+        moves_pin=False,
     )
 
 

@@ -14,7 +14,7 @@ class Coverage:
     one.
     """
 
-    __slots__ = ("_coming", "_frontiers", "_signed", "_tree", "roots", "size")
+    __slots__ = ("_coming", "_frontiers", "_signed", "_tree", "begins_at_frontier", "roots", "size")
 
     def __init__(
         self, signed: Mapping[int, Collection[bytes]], frontiers: Mapping[int, Frontier]
@@ -30,6 +30,7 @@ class Coverage:
         self._tree: Frontier | None = Frontier()
         self.roots: dict[int, bytes] = {}
         self.size = 0
+        self.begins_at_frontier = False
 
     @property
     def sizes(self) -> Collection[int]:
@@ -40,6 +41,7 @@ class Coverage:
         """Add the chain digests of sound records in a row; say whether more are covered now."""
         if self._tree is not None and first_seq != self._tree.size:
             self._tree = None if self._tree.size else self._frontiers.get(first_seq)
+            self.begins_at_frontier = self._tree is not None
         tree, coming, done, covered = self._tree, self._coming, 0, self.size
         if tree is None:
             return False

@@ -202,6 +202,8 @@ def _civil(days: int) -> tuple[int, int, int]:
     return year + era * 400 + (month <= 2), month, day + 1
 
 
-def diagnostic(message: str, hint: str) -> str:
+def diagnostic(message: str, hint: str, kind: str = "error") -> str:
     """Give what goes to standard error: the problem and what to do next."""
-    return f"cardchain-verify: error: {escaped(message)}\ncardchain-verify: hint: {escaped(hint)}\n"
+    return (
+        f"cardchain-verify: {kind}: {escaped(message)}\ncardchain-verify: hint: {escaped(hint)}\n"
+    )

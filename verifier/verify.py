@@ -19,7 +19,7 @@ from verifier.header import header, now
 from verifier.held import Held
 from verifier.lookout import Lookout
 from verifier.manner import ALONE, Manner, pool
-from verifier.pinfile import read_pin
+from verifier.pinfile import PinRefused, read_pin
 from verifier.progress import Progress
 from verifier.replay import MAX_FINDINGS, Replay, TooManyFindings
 from verifier.report import Finding, LogReport, Outcome, Report
@@ -47,6 +47,7 @@ def verify(
     since: Edge | str | None = None,
     jobs: int = 1,
     progress: Progress | None = None,
+    moves_pin: bool = True,
 ) -> Report:
     """Verify each path as one log and give one report (spec §10).
 
@@ -63,6 +64,7 @@ def verify(
     what stands before it is passed over; or the file of a checkpoint, which is given like the
     others: what stands below its size is only hashed (spec §15.2). With `jobs` above 1 so many
     other processes prove records; the report is the same. `progress` is told how far it is.
+    Without `moves_pin` the pin file is left to `move_pin`, once the report is where it belongs.
     """
     started_at = now()
     files = list(key_files)
@@ -100,7 +102,22 @@ def verify(
         with_assurance(log, sight, pin, required) for log, sight in zip(logs, sights, strict=True)
     ]
     result = Report(tuple(judged), header(started_at))
-    return result if pin_file is None else move_pin(result, pin_file, pin)
+    problem = move_pin(result, pin_file, pin) if pin_file is not None and moves_pin else ""
+    if problem:
+        warned = (log._replace(warnings=(*log.warnings, problem)) for log in result.logs)
+        result = result._replace(logs=tuple(warned))
+    return result
+
+
+def keep_head(report: Report, pin_file: str) -> str:
+    """Move the pin file on after a report was written; gives a sentence where it was not (§16.2).
+
+    It is read again, since another run may have moved it on.
+    """
+    try:
+        return move_pin(report, pin_file, read_pin(pin_file))
+    except PinRefused as error:
+        return f"the pin file {pin_file} was not moved on: {error}"
 
 
 def _auditor(vkeys: list[str], files: list[str], since: str | None) -> tuple[Auditor, list[str]]:

@@ -55,6 +55,7 @@ def audit_verify(
             auditor.refuse_place(option, file, paths)
     report = auditor.verify(paths, every_card if name == "csv" else None)
     _put(report, name, verbose, output)
+    auditor.keep_head(report)
     sys.exit(report.verdict.exit_code)
 
 

@@ -21,6 +21,7 @@ from ledger.cli.parameters import chain_digest, key_file_option
 from ledger.codec import MAX_RECORD, decode, next_length
 from ledger.errors import LedgerError
 from ledger.head import Head, HeadFile
+from ledger.hidden import shown
 from ledger.schema import EVIDENCE_CLASSES
 from verifier import (
     ASSURANCE,
@@ -30,6 +31,7 @@ from verifier import (
     PlaceRefused,
     Report,
     check_place,
+    keep_head,
     verify,
     watcher,
 )
@@ -76,6 +78,13 @@ class Auditor(NamedTuple):
         logs = tuple(self._held(report, place, head, paths, wanted) for place, head in heads)
         return report._replace(logs=logs)
 
+    def keep_head(self, report: Report) -> None:
+        """Move the pin file on, once the report was written (spec §16.2)."""
+        problem = "" if self.pin is None else keep_head(report, self.pin)
+        if problem:
+            click.echo(f"cardchain: warning: {shown(problem)}", err=True)
+            click.echo("cardchain: hint: the report stands; verify again with --pin", err=True)
+
     def refuse_place(self, option: str, file: str, paths: tuple[str, ...]) -> None:
         """Refuse to write where something is read."""
         own = [*paths, *self._key_files(), *self.vkeys]
@@ -112,6 +121,7 @@ class Auditor(NamedTuple):
                 since=self.since,
                 jobs=self.jobs,
                 progress=watcher(sys.stderr),
+                moves_pin=False,
             )
         except PinRefused as error:
             raise click.UsageError(f"--pin: {pin}: {error}; it is left as it is") from None

@@ -44,6 +44,7 @@ def report(
     save(output, render_page(found, only=", ".join(prefixes)))
     put(f"wrote {shown(output)}")
     put_bytes(verdict_line(found.verdict, wants_colour(sys.stdout)).encode())
+    auditor.keep_head(found)
     sys.exit(found.verdict.exit_code)
 
 

@@ -159,6 +159,9 @@ def test_a_log_goes_on_from_its_frontier(long: Any, key: str, tmp_path: Path) ->
     write(ledger, f"checkpoints/{4:020}.frontier", base64(bytes(32)) + "\n")
     report = verify([str(ledger)], [key], vkeys=[vkey(long)], environ={})
     assert ("checkpoint_root", None) in found(report)
+    (root_,) = [one for one in report.logs[0].findings if one.check == "checkpoint_root"]
+    assert root_.cause.startswith("the frontier file at the left edge was changed, or the log")
+    assert "cat ARCHIVE.cbor" in root_.next_command
 
 
 def test_the_note_beside_an_export_is_not_read(long: Any, key: str, tmp_path: Path) -> None:
@@ -317,6 +320,34 @@ def test_a_pin_that_cannot_be_moved_on_is_a_warning(long: Any, key: str, tmp_pat
     pin = str(tmp_path / "absent" / "pin.json")
     (log,) = run(long, tmp_path, key_files=[key], pin_file=pin).logs
     assert (log.verdict, len(log.warnings)) == (Verdict.VERIFIED, 1)
+
+
+NO_FILES = (
+    "import resource; from verifier.cli import main;"
+    "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0)); main()"
+)
+"""The command where no file can grow; standard output, which is a pipe, is none."""
+
+
+def test_a_pin_moves_after_the_report_is_written(long: Any, key: str, tmp_path: Path) -> None:
+    path = write(tmp_path, "log.cbor", long.data)
+    pin = write(tmp_path, "pin.json", pinned(long, 5))
+    before = Path(pin).read_bytes()
+    options = (path, "--key", key, "--pin", pin, "-o", str(tmp_path / "report.txt"))
+    done = command(*options, prefix=("-c", NO_FILES))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("cardchain-verify: error: the report cannot be written to")
+    assert Path(pin).read_bytes() == before
+    assert command(*options).returncode == 0
+    assert json.loads(Path(pin).read_bytes())["seq"] == 12
+
+
+def test_a_report_stands_where_the_pin_cannot_be_moved(long: Any, key: str, tmp_path: Path) -> None:
+    path, pin = write(tmp_path, "log.cbor", long.data), str(tmp_path / "pin.json")
+    done = command(path, "--key", key, "--pin", pin, prefix=("-c", NO_FILES))
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "VERIFIED")
+    assert done.stderr.startswith("cardchain-verify: warning: the pin file")
+    assert not Path(pin).exists()
 
 
 def test_a_malformed_pin_is_wrong_usage_and_left_alone(long: Any, key: str, tmp_path: Path) -> None:

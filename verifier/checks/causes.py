@@ -6,6 +6,14 @@ _COMPARE = "take the export again, or compare it with another copy: cmp FILE COP
 _SHOW = "look at the events of the card: cardchain show DIR HASH"
 _LOG = "look at the events around it: cardchain log DIR"
 
+# of a root that rests on a frontier, which nobody signed (spec §13.5)
+OVER_A_FRONTIER = (
+    "the frontier file at the left edge was changed, or the log was rewritten below the "
+    "checkpoint, or another history was signed",
+    "hold the whole log against it: cat ARCHIVE.cbor DIR/segments/*.cbor >WHOLE.cbor && "
+    "cardchain-verify WHOLE.cbor --checkpoint NOTE --vkey VKEY",
+)
+
 CAUSES = {
     "segment_name": (
         "a file was renamed, put there, or begins with another record",

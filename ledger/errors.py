@@ -14,6 +14,22 @@ from typing import Any, ClassVar, Final
 
 from ledger.hidden import shown, word
 
+_NEXT: Final = {
+    "hash_mismatch": "show the card again, and echo the hash in its last line",
+    "already_resolved": "see who decided: cardchain show DIR HASH",
+    "expired": "issue a new card for the same task, which names this one in supersedes",
+    "grant_expired": "issue a new card for the same task, which names this one in supersedes",
+    "not_latest": "look at the newest card of the step: cardchain status DIR --task ID",
+    "already_dispatched": "do not run it again, see how it ended: cardchain show DIR HASH",
+    "already_settled": "see how it ended: cardchain show DIR HASH",
+    "not_approved": "wait for the decision: cardchain show DIR HASH",
+    "mismatch": "issue a new card for what should run now; what was approved may still run",
+    "open_exists": "decide about the open card of the step, or name it in supersedes",
+    "supersedes_wrong": "name the latest card of the step: cardchain log DIR --task ID",
+    "attempt_unnamed": "name the attempt in prior_attempt: cardchain log DIR --task ID",
+    "self_approval": "ask somebody else to decide",
+}
+"""What to do after a refusal, where its reason says more than the hint of `Refused`."""
 _NAMED: Final = 5  # differing places that a message names; the error holds all
 
 
@@ -148,7 +164,8 @@ class Refused(LedgerError):
         classes of spec §8.6 that these belong to.
         """
         told = f", seq {record.seq}" if record else f", not recorded again (count {count})"
-        super().__init__(f"refused at {gate}: {reason}{places(pointers, drift)}{told}")
+        hint = f"{_NEXT[reason]}; a refusal changes no state" if reason in _NEXT else ""
+        super().__init__(f"refused at {gate}: {reason}{places(pointers, drift)}{told}", hint)
         self.gate = gate
         self.reason = reason
         self.count = count

@@ -222,7 +222,11 @@ def test_commands_that_a_page_names_exist(path: Path) -> None:
 def advice() -> dict[str, str]:
     """What errors and findings tell a reader to do next."""
     hints = {name: getattr(errors, name).hint for name in error_classes()}
-    return hints | {check.id: check.next_command for check in checks.CHECKS}
+    refusals = {
+        reason: errors.Refused("resolve", reason, count=1, record=None).hint
+        for reason in sorted(refusal_reasons())
+    }
+    return hints | refusals | {check.id: check.next_command for check in checks.CHECKS}
 
 
 @pytest.mark.parametrize(("name", "text"), advice().items())

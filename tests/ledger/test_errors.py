@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from ledger import errors
+from ledger import errors, kinds
 from ledger.errors import LedgerError
 
 
@@ -165,3 +165,23 @@ def test_bad_use_is_a_value_error() -> None:
 def test_missing_key_names_the_kid_and_the_chain() -> None:
     error = errors.KeyMissing(bytes(range(16)), bytes(range(8)))
     assert str(error) == "no key 0001020304050607 for chain 000102030405060708090a0b0c0d0e0f"
+
+
+@pytest.mark.parametrize(
+    ("reason", "word"),
+    [
+        ("hash_mismatch", "echo the hash in its last line"),
+        ("already_dispatched", "do not run it again"),
+        ("not_latest", "newest card"),
+        ("policy_denied", "correct the request"),
+    ],
+)
+def test_a_refusal_says_what_to_do_about_its_reason(reason: str, word: str) -> None:
+    refused = errors.Refused("dispatch", reason, count=1, record=None)
+    assert word in refused.hint
+    assert refused.hint.endswith("; a refusal changes no state")
+
+
+def test_what_to_do_is_said_of_reasons_that_there_are() -> None:
+    known = {reason for reasons in kinds.REASONS.values() for reason in reasons}
+    assert errors._NEXT.keys() - known == set()

@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 RUN_ELSEWHERE = {
     "docs/cli.md": ("tests/architecture/test_help.py", "examples.check"),
+    "docs/retention.md": ("tests/architecture/test_retention_page.py", "examples.check"),
     "docs/assessor.md": ("tests/ledger/assess/test_assessment.py", "assessor.md"),
     "fixtures/README.md": ("tests/agreement/test_cases.py", '"generate.py"), "--check"'),
 }

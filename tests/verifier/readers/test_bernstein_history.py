@@ -74,6 +74,21 @@ def test_a_broken_log_leaves_every_state_in_doubt(log: Any) -> None:
     assert {first.doubt, second.doubt} == {"the log is BROKEN"}
 
 
+@pytest.mark.parametrize("kind", ["settled", "withdrawn", "redacted", "seen"])
+def test_an_unknown_event_beside_a_fault_is_left_out(log: Any, kind: str) -> None:
+    """Neighbouring faults are one finding, so it has none of its own; its body has no members."""
+    card = log.issue()
+    log.resolve(card)
+    log.card_event(kind, card, "x", {})
+    day = next(iter(log.days))
+    log.days[day][1] = log.days[day][1].replace(b"user:approver-1", b"user:approver-2")
+    log.days[day][2] = log.days[day][2].replace(b'"actor": "x"', b'"actor": "y"')
+    (found,) = histories(log)
+    assert [event.kind for event in found.events] == ["issued"]
+    (row,) = rows(log)
+    assert (row["verdict"], row["outcome"]) == ("BROKEN", "")
+
+
 @pytest.mark.parametrize(
     "text", ["=1+1", "x\nVERIFIED\n", "\x1b[2J", "\u202e", "a;=1", "y" * 10_000_000], ids=ascii
 )

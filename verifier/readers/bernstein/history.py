@@ -28,6 +28,7 @@ from verifier.readers.bernstein.text import NotALine, card_bytes, parse, seconds
 from verifier.report import Event, History, LogReport, Verdict
 
 _CHANGED: Final = "the log changed while it was read"
+_KNOWN: Final = frozenset({"issued", "resolved", "refused", "released"})
 
 
 def read_histories(log: LogReport, wanted: Callable[[str], bool]) -> Iterable[History]:
@@ -97,11 +98,12 @@ class _Reading:
         card = details.get("card_hash")
         if type(card) is not str or not HEX64.fullmatch(card):
             return
-        if (file, offset) in self._bad:
+        kind = kind.removeprefix(PREFIX)
+        # one that is not known may have no finding of its own, beside a fault or after very many
+        if kind not in _KNOWN or (file, offset) in self._bad:
             self.histories.touch(card, file, offset)
             return
         at = seconds(_text(record.get("timestamp"))) or 0.0
-        kind = kind.removeprefix(PREFIX)
         body, envelope = self._body(kind, card, record, details)
         event = Event(self._seq, kind, round(at * 1000), body, {}, file, offset)
         self.histories.add(card, event, envelope)

@@ -143,6 +143,7 @@ def _parse(file: str, data: bytes) -> Excerpt:
     scope, pos = _scope(data, len(_MAGIC))
     entries, bound, pos = _entries(file, data, pos, scope)
     proofs, pos = _proofs(data, pos)
+    _check_indexes(proofs, entries)
     openings, pos = _openings(data, pos, bound)
     whole = sum(times * len(openings.get(digest, b"")) for digest, times in bound.times.items())
     if whole > MAX_WHOLE:
@@ -251,6 +252,14 @@ def _proofs(data: bytes, pos: int) -> tuple[list[Inclusion], int]:
             raise ExcerptRefused("proofs under one checkpoint", "two checkpoints")
         proofs.append(proof)
     return proofs, pos
+
+
+def _check_indexes(proofs: list[Inclusion], entries: list[Entry]) -> None:
+    """Refuse a proof about no record of the file, if every seq can be read."""
+    seqs = {entry.seq for entry in entries}
+    for proof in proofs:
+        if None not in seqs and proof.seq not in seqs:
+            raise ExcerptRefused("proofs of its records", f"one of seq {proof.seq}")
 
 
 def _openings(data: bytes, pos: int, bound: Bound) -> tuple[dict[bytes, bytes], int]:

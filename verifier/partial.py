@@ -88,7 +88,6 @@ def verify_excerpt(
     try:
         report_held(replay, reading, held, anchors)
         _replay(excerpt, replay, reading)
-        _report_strays(excerpt, replay)
         _expect_head(expectation, replay, reading)
         replay.finish(reading.end(replay))
     except TooManyFindings:
@@ -207,15 +206,6 @@ def _step_over(scope: Scope, seq: int, state: State) -> None:
     state.at = None
     if scope.card is not None or seq > scope.last:
         state.kid = None  # a rekeyed may have been left out
-
-
-def _report_strays(excerpt: Excerpt, replay: Replay) -> None:
-    """Report proofs of records that are not there."""
-    seqs = {entry.seq for entry in excerpt.entries}
-    for seq in () if None in seqs else sorted(replay.state.proofs.keys() - seqs):
-        problem = (f"the record of seq {seq} beside its proof", "none")
-        _report(replay, "inclusion", problem, excerpt.file)
-        replay.findings[-1] = replay.findings[-1]._replace(seq=seq)
 
 
 def _expect_head(expectation: Expectation, replay: Replay, reading: Reading) -> None:

@@ -27,7 +27,7 @@ SHOWN_UNTIL = re.compile(r"\s+next: |[A-Z ]+$")
 COLOURS = {"32": "#7ee2a8", "31": "#ff8f88"}  # the two that the verifier uses
 WIDTH, LINE, CHARACTER, MARGIN = 92, 18, 8.0, 16
 CARD = "4a5ce4cd6a3899ba5c39605c941142a354cdaba7f2dc43aaaae229c955bf4fb0"
-VIEWS = {"report.png": ("", 900, 418), "report-card.png": (f"#card-{CARD}", 900, 1132)}
+VIEWS = {"report.png": ("", 860, 418), "report-card.png": (f"#card-{CARD}", 860, 1132)}
 FRAME = '<iframe src="{}" style="position: fixed; inset: 0; width: 100%; height: 100%; border: 0">'
 """The place in the page, and the size of the window in CSS pixels."""
 

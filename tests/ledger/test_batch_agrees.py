@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from unittest.mock import patch
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -88,10 +87,22 @@ def told(answer: Any) -> tuple[Any, ...]:
 
 
 @contextmanager
+def environment(**values: str) -> Iterator[None]:
+    """Set variables for a while; one run of Hypothesis is one test, so no fixture can."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.update({name: value})
+
+
+@contextmanager
 def ledger() -> Iterator[Ledger]:
     with (
         TemporaryDirectory() as folder,
-        patch.dict(os.environ, CARDCHAIN_STATE=f"{folder}/s"),
+        environment(CARDCHAIN_STATE=f"{folder}/s"),
         Ledger.init(Path(folder) / "l", name="t", clock=lambda: NOW, sync=lambda _: None) as made,
     ):
         yield made

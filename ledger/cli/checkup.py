@@ -30,6 +30,7 @@ from ledger.errors import (
 from ledger.hidden import shown, word
 from ledger.report.markup import duration
 from ledger.store import directory as directories
+from ledger.store.contract import NotALedger
 
 _LEAST_FREE: Final = 64 * 1024 * 1024  # one segment (spec §7.1)
 _REMOTE: Final = ("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "afs")
@@ -67,7 +68,8 @@ def directory(footing: Footing) -> Told:
 
 def _places(path: Path) -> Iterator[tuple[Path, int]]:
     yield path, 0o700
-    yield path / "lock", 0o600
+    if os.path.lexists(path / "lock"):  # the check of the lock says so where it is missing
+        yield path / "lock", 0o600
     for name in directories.PLACES:
         yield path / name, 0o700
         for file in sorted((path / name).iterdir()):
@@ -148,6 +150,9 @@ def _mounted(path: Path) -> str:
 def lock(footing: Footing) -> Told:
     """Nobody keeps the lock for longer than a write takes."""
     path = footing.directory / "lock"
+    if not os.path.lexists(path):
+        hint = f"stop every program that writes there, then run: touch {word(path)}"
+        raise NotALedger(footing.directory, "lock does not exist", hint)
     with os.fdopen(directories.open_file(path, os.O_RDONLY), "rb") as file:
         deadline = time.monotonic() + _LOCK_WAIT_S
         while True:

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from ledger.chain import Tagger, authentic
 from ledger.cli.auditor import state_of
+from ledger.cli.parameters import show_progress
 from ledger.codec import ZERO, Record, decode, digest_of, next_length
 from ledger.database import IndexContradicts
 from ledger.errors import BrokenLedger, LedgerError, Malformed
@@ -185,6 +186,7 @@ class Footing:
         for stored in self.records(tail.end):
             try:
                 tail = self._next(tail, stored)
+                show_progress(tail.size)
             except Malformed as error:
                 reason = error.reason
                 break

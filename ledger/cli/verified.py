@@ -82,7 +82,7 @@ class Evidence:
             *(() if log.chain is None else (f"chain {log.chain}",)),
             *(f"kid {kid}" for kid in log.kids),
             f"records {log.counts.records}{ended}",
-            f"head {log.head}",
+            *(() if log.head is None else (f"head {log.head}",)),
             *(f"{state} {number}" for state, number in sorted(states.items())),
         )
         return Glance(document, lines)
@@ -106,8 +106,8 @@ def _state(history: History) -> str:
 
 
 def _finding(found: Finding) -> Iterator[str]:
-    where = "" if found.seq is None else f" at seq {found.seq}"
-    yield f"finding {found.check}{where}: {shown(found.cause)}"
+    where = "" if found.seq is None else f", seq {found.seq}"
+    yield f"finding {found.check} in {shown(found.file)}{where}: {shown(found.cause)}"
     yield f"next: {shown(found.next_command)}"
 
 

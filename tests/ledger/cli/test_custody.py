@@ -125,7 +125,7 @@ def test_a_copy_is_refused_until_it_is_adopted(host: SimpleNamespace) -> None:
 def test_a_missing_key_is_6_and_keys_list_names_it(host: SimpleNamespace) -> None:
     key = key_file(host)
     moved = key.rename(host.folder / "moved.json")
-    done = host.run("pending", "approvals")
+    done = host.run("configure", "approvals", "--by", "user:operator", "--vkey", "a+vkey")
     assert (done.status, done.out) == (6, "")
     assert f"no key {key.stem}" in done.err
     assert host.ok("keys", "list", "approvals").out == f"{key.stem} in force missing\n"

@@ -124,6 +124,10 @@ def lost_head(patient: Patient) -> None:
     (patient.state() / "head").unlink()
 
 
+def lost_lock(patient: Patient) -> None:
+    (patient.ledger / "lock").unlink()
+
+
 def foreign_name(patient: Patient) -> None:
     (patient.ledger / "segments" / "notes.txt").write_text("")
     (patient.ledger / "segments" / "notes.txt").chmod(0o600)
@@ -178,6 +182,7 @@ HARMS = [
     (loose("approvals/lock", 0o644), "directory", 6, "mode 0644, expected 0600", "chmod 600 "),
     (loose_key, "keys", 6, "mode 0640, expected 0600", "run: chmod 600 "),
     (lost_key, "keys", 6, "none for chain ", "--key FILE"),
+    (lost_lock, "lock", 2, "lock does not exist", "touch approvals/lock"),
     (lost_head, "rollback", 6, "remembers no record", "cardchain audit verify approvals"),
     (foreign_name, "segments", 3, "not the name of a segment", "cardchain audit verify DIR"),
     (

@@ -193,11 +193,14 @@ def test_a_full_disk_under_the_errors_leaves_the_exit_status(host: SimpleNamespa
     assert host.shell("cardchain status approvals > /dev/full 2> /dev/full").status == 6
 
 
-def test_an_error_of_the_system_has_a_hint(host: SimpleNamespace) -> None:
+def test_a_missing_lock_is_told_with_the_way_to_one(host: SimpleNamespace) -> None:
     (host.folder / "approvals" / "lock").unlink()
     done = host.run("pending", "approvals")
-    assert (done.status, done.out) == (6, "")
-    assert re.fullmatch(r"cardchain: error: .+/lock: No such .+\ncardchain: hint: .+\n", done.err)
+    assert (done.status, done.out) == (2, "")
+    assert re.fullmatch(
+        r"cardchain: error: .+: no ledger: lock does not exist\ncardchain: hint: .+ touch .+\n",
+        done.err,
+    )
 
 
 def test_a_closed_output_is_6_before_anything_is_done(empty_host: SimpleNamespace) -> None:

@@ -9,6 +9,7 @@ import os
 import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,10 @@ from hypothesis import strategies as st
 import verifier
 from ledger import Ledger, Opening, Proposal, assembly
 from ledger.archive import sha256
-from ledger.errors import LedgerError
+from ledger.codec import Record
+from ledger.errors import LedgerError, Malformed
+from ledger.index import Index
+from ledger.projection import Step, fold
 from ledger.proposal import Facts
 from ledger.store.files import FileStore
 
@@ -207,7 +211,7 @@ ONE_OF_EACH: list[tuple[str, int]] = [
     ("issue", 4), ("prune", 0), ("redact", 0), ("reject", 1), ("approve", 1), ("prune", 0),
     ("issue", 3), ("compress", 0), ("restore", 0), ("issue", 7), ("configure", 0), ("wait", 20),
     ("prune", 0),
-    ("issue", 8), ("reject", 1), ("redact", 0),
+    ("issue", 8), ("reject", 4), ("redact", 0),
 ]  # fmt: skip
 
 
@@ -243,3 +247,90 @@ def test_the_history_of_one_of_each_does_prune_and_redact() -> None:
         assert one.ledger.status().first > 0
 
     agree(ONE_OF_EACH, check)
+
+
+# What each record leaves in the index, one by one
+
+A, B, TASK, ONE, TWO = (letter * 32 for letter in (b"a", b"b", b"t", b"1", b"2"))
+
+
+def told(seq: int, kind: str, card: bytes | None = None, **body: object) -> Record:
+    """A record with the members that the fold looks at."""
+    nothing = b""
+    return Record(
+        nothing, bytes(8), nothing, bytes(16), seq, bytes(32), 1_000, kind, card, body, {},
+        bytes(32), nothing,
+    )  # fmt: skip
+
+
+def issued(seq: int, card: bytes) -> Record:
+    return told(seq, "issued", card, task=TASK, not_after=100)
+
+
+@pytest.fixture
+def index(tmp_path: Path) -> Iterator[Index]:
+    with contextlib.closing(Index(tmp_path / "index.sqlite")) as opened:
+        yield opened
+
+
+def folded(index: Index, *records: Record) -> Index:
+    for record in records:
+        fold(index, record)
+    return index
+
+
+def test_a_step_forgets_what_it_dispatched_and_keeps_what_is_latest(index: Index) -> None:
+    decision = {"decision": "approve", "approver": {"id": "u", "assurance": "label"}}
+    folded(
+        index,
+        issued(1, A),
+        told(2, "resolved", A, **decision),
+        told(3, "dispatched", A, rebuilt=A),
+        told(4, "settled", A, outcome="succeeded"),
+        issued(5, B),
+        told(6, "pruned", before=5, digest=bytes(32)),
+    )
+    assert index.card(A) is None
+    assert index.step(TASK) == Step(B, None)
+
+
+@pytest.mark.parametrize(("seq", "expected"), [(2, None), (5, 5)])
+def test_a_reset_of_the_clock_is_forgotten_below_the_edge(
+    index: Index, seq: int, expected: int | None
+) -> None:
+    folded(index, told(seq, "clock_reset"), told(6, "pruned", before=5, digest=bytes(32)))
+    assert index.last_reset() == expected
+
+
+def test_what_is_missing_is_forgotten_below_the_edge(index: Index) -> None:
+    folded(index, issued(1, A), issued(5, B))
+    assert index.missing() == [(1, "envelope"), (5, "envelope")]
+    folded(index, told(6, "pruned", before=5, digest=bytes(32)))
+    assert index.missing() == [(5, "envelope")]
+
+
+@pytest.mark.parametrize(("configured", "expected"), [([], None), ([4], TWO), ([4, 5], TWO)])
+def test_a_card_is_held_to_the_first_profile_that_is_known_from_the_edge_on(
+    index: Index, configured: list[int], expected: bytes | None
+) -> None:
+    rules = [told(seq, "configured", profile=(TWO, ONE)[seq - 4]) for seq in configured]
+    folded(index, told(0, "opened", profile=ONE), issued(3, A), *rules)
+    assert index.card(A) == replace(index.card(A), profile=ONE)  # type: ignore[type-var]
+    folded(index, told(6, "pruned", before=2, digest=bytes(32)))
+    assert index.card(A) == replace(index.card(A), profile=expected)  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(("before", "named"), [(2, False), (3, True), (4, True)])
+def test_what_is_not_issued_passes_until_the_left_edge_is_named(
+    index: Index, before: int, named: bool
+) -> None:
+    index.begin_at(3, bytes(32))
+    folded(index, told(3, "settled", A, outcome="failed"))
+    assert index.card(A) is None
+    folded(index, told(5, "pruned", before=before, digest=bytes(32)))
+    late = told(6, "settled", A, outcome="failed")
+    if named:
+        with pytest.raises(Malformed, match="not issued"):
+            folded(index, late)
+    else:
+        folded(index, late)

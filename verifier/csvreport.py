@@ -163,12 +163,16 @@ def _latency(issued: Event | None, resolved: Event | None) -> str:
 
 
 def _refusals(history: History) -> Iterator[str | int]:
-    """Give how many refusals there were, and for which reasons; each record has a running count."""
+    """Give how many refusals there were, and for which reasons; each record has a running count.
+
+    At the gate issue it is that of the step, so there the records of the card are counted.
+    """
     counts: dict[str, int] = {}
     for event in history.events:
         if event.kind == "refused":
             reason = f"{event.body['gate']}:{event.body['reason']}"
-            counts[reason] = event.body["count"]
+            of_step = event.body["gate"] == "issue"
+            counts[reason] = counts.get(reason, 0) + 1 if of_step else event.body["count"]
     yield sum(counts.values())
     yield cell(" ".join(counts))
 

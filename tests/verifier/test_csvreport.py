@@ -131,6 +131,17 @@ def test_running_counts_are_not_added_up() -> None:
     )
 
 
+def test_refusals_to_issue_other_cards_of_a_step_are_not_counted(tmp_path: Path) -> None:
+    case = Path(__file__).parents[2] / "fixtures" / "cases" / "intact_refusals_at_issue"
+    keys = [str(case.parents[1] / "keys" / "a.json")]
+    report = verify([str(case / "log.cbor")], keys, environ={}, wanted=every_card)
+    refused = sum(
+        event.kind == "refused" for each in report.logs[0].histories for event in each.events
+    )
+    assert refused > 0
+    assert sum(int(row["refusals"]) for row in rows(report)) == refused
+
+
 def test_an_unsound_record_says_nothing_but_its_finding(log: Any, key: str, tmp_path: Path) -> None:
     data = log.data
     log.records = [data[:-1] + bytes([data[-1] ^ 1])]

@@ -10,19 +10,32 @@ from verifier.merkle import Frontier
 class Coverage:
     """How many records of a log a signed root covers, so that they need no secret (spec §16.1).
 
-    `roots` are those at the sizes asked for. `size` is the largest at which the root is a signed
-    one.
+    `roots` are those at the sizes asked for. `chain` is that of the log, once it is known, and
+    `size` the largest at which the root is one that is signed for it. A frontier alone has any root
+    that is known, so its own is one only below a larger root that is signed.
     """
 
-    __slots__ = ("_coming", "_frontiers", "_signed", "_tree", "begins_at_frontier", "roots", "size")
+    __slots__ = (
+        "_coming",
+        "_edge",
+        "_frontiers",
+        "_signed",
+        "_tree",
+        "begins_at_frontier",
+        "chain",
+        "roots",
+        "size",
+    )
 
     def __init__(
-        self, signed: Mapping[int, Collection[bytes]], frontiers: Mapping[int, Frontier]
+        self,
+        signed: Mapping[int, Collection[tuple[bytes, bytes]]],
+        frontiers: Mapping[int, Frontier],
     ) -> None:
         """Start before the first record.
 
-        `signed` holds by size the signed roots. `frontiers` are, by seq, those from which a log may
-        go on that starts there; they are not trusted.
+        `signed` holds by size the signed roots, each behind its chain. `frontiers` are, by seq,
+        those from which a log may go on that starts there; they are not trusted.
         """
         self._signed = signed
         self._coming = sorted(signed, reverse=True)
@@ -31,6 +44,8 @@ class Coverage:
         self.roots: dict[int, bytes] = {}
         self.size = 0
         self.begins_at_frontier = False
+        self.chain = b""  # empty as long as nobody knows it
+        self._edge: tuple[int, bytes] | None = None  # size and root of the frontier, if asked for
 
     @property
     def sizes(self) -> Collection[int]:
@@ -50,12 +65,23 @@ class Coverage:
             if size >= tree.size:
                 tree.extend(digests[done : size - first_seq])
                 done = size - first_seq
-                self.roots[size] = tree.root()
-                if self.roots[size] in self._signed[size]:
-                    self.size = size
+                self._take(size, tree.root(), is_frontier=not done)
         if coming:
             tree.extend(digests[done:])
         return self.size > covered
+
+    def _take(self, size: int, root: bytes, is_frontier: bool) -> None:
+        if is_frontier:
+            self._edge = size, root
+            return
+        self.roots[size] = root
+        if self._is_signed(size, root):
+            self.size = size
+            if self._edge is not None:
+                self.roots.setdefault(*self._edge)
+
+    def _is_signed(self, size: int, root: bytes) -> bool:
+        return (self.chain, root) in self._signed[size]
 
     def close(self, size: int) -> None:
         """Say that no more records stand below a size: fewer than it says have another root."""
@@ -68,5 +94,5 @@ class Coverage:
         It also explains another root at the size `doubted`, where the last record is in doubt.
         """
         self._tree = None
-        if doubted is not None and self.roots.get(doubted) not in self._signed.get(doubted, ()):
-            self.roots.pop(doubted, None)
+        if doubted in self.roots and not self._is_signed(doubted, self.roots[doubted]):
+            del self.roots[doubted]

@@ -40,19 +40,19 @@ class Held(NamedTuple):
     apart: tuple[Anchor, ...] = ()
 
 
-def signed_roots(anchors: Iterable[Anchor]) -> dict[int, set[bytes]]:
-    """Give the sizes at which a root is needed, each with the roots that are signed there.
+def signed_roots(anchors: Iterable[Anchor]) -> dict[int, set[tuple[bytes, bytes]]]:
+    """Give the sizes at which a root is needed, each with the roots signed there, by their chain.
 
     Where signatures cannot be checked at all, that is a finding of its own, and no key is missing
     because of it.
     """
-    wanted: dict[int, set[bytes]] = {}
+    wanted: dict[int, set[tuple[bytes, bytes]]] = {}
     for anchor in anchors:
         if anchor.checkpoint is None:
             continue
         roots = wanted.setdefault(anchor.size, set())
         if anchor.signed or anchor.no_library:
-            roots.add(anchor.checkpoint.root)
+            roots.add((anchor.checkpoint.chain, anchor.checkpoint.root))
         if anchor.proof is not None:
             wanted.setdefault(anchor.proof.old, set())
     return wanted

@@ -74,7 +74,7 @@ class Replay:
         self.begins_at: int | None = None  # seq of the record that the log begins with
         self.since: Edge | None = None  # the left edge that the auditor gave
         self.passed_over = False  # there are records before it
-        self.passed_to = 0  # one past the highest seq of those that were hashed
+        self.passed_to = 0  # one past the highest seq of those that were hashed or passed over
         self.since_holds = True  # they say what the auditor kept
         self.edge_is_named = False  # by the auditor, or by a pruned event
         self._chain_before: bytes | None = None  # of the record before, as found
@@ -121,9 +121,7 @@ class Replay:
         state = self.state
         if state.chain is None and record.chain is not None:
             known = state.ring.hmac(record.chain, record.kid) is not None
-            state.chain = record.chain if known else state.ring.chain_of(record.kid) or record.chain
-            for pin in state.ring.pins(state.chain):
-                state.pins.setdefault(pin.seq, []).append(pin)
+            self.be_of(record.chain if known else state.ring.chain_of(record.kid) or record.chain)
         if state.expected_seq is None and record.seq is not None:
             self.begins_at = record.seq
             if self.since is not None and (self.passed_over or record.seq == self.since.seq):
@@ -132,8 +130,23 @@ class Replay:
                 self.edge_is_named = self.since_holds
             elif record.seq:
                 state.begin_at(Edge(record.seq, record.prev or NO_PREVIOUS))
+            if state.left_edge is not None:
+                self.see_before(state.left_edge)
         elif record.seq == 0:
             self.begins_at = 0  # the beginning is there, in another place: check_sequence says so
+
+    def see_before(self, edge: Edge) -> None:
+        """Note where the expected head is that of the record before the left edge."""
+        if self.lookout.head == edge.prev:
+            self.lookout.head_at = edge.seq - 1
+
+    def be_of(self, chain: bytes) -> None:
+        """Take it that the log is of a chain, and look out for what is known of that."""
+        self.state.chain = chain
+        for pin in self.state.ring.pins(chain):
+            self.state.pins.setdefault(pin.seq, []).append(pin)
+        if self.coverage is not None:
+            self.coverage.chain = chain
 
     def accept(self, run: Run) -> None:
         """Move on after a run of sound records that the fused loop folded in."""
@@ -285,8 +298,10 @@ class Replay:
             self._stop_tree(record.seq if is_link else None)
         if is_later:
             # its finding accuses nobody, so the tree goes on with it: an edit has another root
-            self._cover(state.expected_seq or 0, (record.digest,))
-            state.expected_seq = (state.expected_seq or 0) + 1
+            seq = state.expected_seq or 0
+            self._cover(seq, (record.digest,))
+            self.lookout.see(seq, (record.digest,), sound=False)
+            state.expected_seq = seq + 1
         elif record.seq is None:
             state.gap_explained = True
         else:

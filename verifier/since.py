@@ -43,7 +43,10 @@ class Passed:
         return self.done
 
     def end(self) -> None:
-        """Nothing is left to be said at the end of the log."""
+        """Where the log ends before the edge, take it that the records up to there are in it."""
+        if not self.done and self._replay.passed_over:
+            self._replay.passed_to = self._edge.seq
+            self._replay.see_before(self._edge)
 
 
 class Hashed:
@@ -80,6 +83,7 @@ class Hashed:
         for seq, digest in chain_digests(frames, size):
             if self._first is None:
                 self._first = self._place = seq
+                self._replay.be_of(self._signed.chain)
             self._digests.append(digest)
             self._replay.passed_to = max(self._replay.passed_to, seq + 1)
             if self._place + len(self._digests) == size:

@@ -79,7 +79,7 @@ class Reading:
             begins_at=replay.begins_at,
             edge_is_named=replay.edge_is_named,
             since=0 if replay.since is None else replay.since.seq,
-            reached=replay.state.expected_seq or 0,
+            reached=max(replay.state.expected_seq or 0, replay.passed_to),
             unreadable=self.unreadable,
             expectation=self.expectation,
             head_at=replay.lookout.head_at,

@@ -9,6 +9,16 @@ from verifier.coverage import Coverage
 from verifier.merkle import Frontier
 
 LEAVES = [leaf(number) for number in range(60)]
+CHAIN, OTHER_CHAIN = b"chain".ljust(16), b"other".ljust(16)
+
+
+def signed_at(*sizes: int, chain: bytes = CHAIN) -> dict[int, list[tuple[bytes, bytes]]]:
+    return {size: [(chain, root(LEAVES[:size]))] for size in sizes}
+
+
+def of_chain(coverage: Coverage) -> Coverage:
+    coverage.chain = CHAIN
+    return coverage
 
 
 def grown(coverage: Coverage, portions: list[int], first: int = 0) -> list[bool]:
@@ -29,15 +39,22 @@ def test_roots_are_those_at_the_sizes_asked_for(portions: list[int], sizes: set[
 
 
 def test_a_signed_root_covers_what_is_below_it() -> None:
-    signed = {3: [root(LEAVES[:3])], 5: [root(LEAVES[:4])], 8: [bytes(32), root(LEAVES[:8])]}
-    coverage = Coverage(signed, {})
+    signed = signed_at(3, 8) | {5: [(CHAIN, root(LEAVES[:4]))]}
+    signed[8].insert(0, (CHAIN, bytes(32)))
+    coverage = of_chain(Coverage(signed, {}))
     assert grown(coverage, [2, 1, 3, 1, 1]) == [False, True, False, False, True]
     assert coverage.size == 8
-    assert list(coverage.sizes) == [3, 5, 8]
+    assert sorted(coverage.sizes) == [3, 5, 8]
+
+
+def test_what_is_signed_for_another_chain_covers_nothing() -> None:
+    coverage = of_chain(Coverage(signed_at(3, chain=OTHER_CHAIN), {}))
+    assert grown(coverage, [2, 1]) == [False, False]
+    assert (coverage.size, list(coverage.roots)) == (0, [3])
 
 
 def test_nothing_above_an_unsound_record_is_covered() -> None:
-    coverage = Coverage({size: [root(LEAVES[:size])] for size in (3, 8)}, {})
+    coverage = of_chain(Coverage(signed_at(3, 8), {}))
     grown(coverage, [4])
     coverage.stop()
     assert not coverage.extend(4, LEAVES[4:8])
@@ -45,26 +62,35 @@ def test_nothing_above_an_unsound_record_is_covered() -> None:
 
 
 def test_a_gap_ends_the_tree() -> None:
-    coverage = Coverage({8: [root(LEAVES[:8])]}, {})
+    coverage = of_chain(Coverage(signed_at(8), {}))
     grown(coverage, [3])
     assert not coverage.extend(4, LEAVES[4:8])
     assert coverage.roots == {}
 
 
-@pytest.mark.parametrize("first", [4, 6])
-def test_a_log_goes_on_from_its_frontier(first: int) -> None:
+def frontier_at(first: int) -> Frontier:
     subtrees = {4: [root(LEAVES[:4])], 6: [root(LEAVES[:4]), root(LEAVES[4:6])]}[first]
     frontier = Frontier.of(first, subtrees)
     assert frontier is not None
-    coverage = Coverage({s: [root(LEAVES[:s])] for s in (3, first, 9)}, {first: frontier})
+    return frontier
+
+
+@pytest.mark.parametrize("first", [4, 6])
+def test_a_log_goes_on_from_its_frontier(first: int) -> None:
+    coverage = of_chain(Coverage(signed_at(3, first, 9), {first: frontier_at(first)}))
     assert coverage.extend(first, LEAVES[first:9])
     assert coverage.size == 9
     assert sorted(coverage.roots) == [first, 9]
 
 
+@pytest.mark.parametrize("first", [4, 6])
+def test_the_root_of_a_frontier_alone_says_nothing(first: int) -> None:
+    coverage = of_chain(Coverage(signed_at(first, 9), {first: frontier_at(first)}))
+    assert not coverage.extend(first, LEAVES[first : first + 1])
+    assert (coverage.size, coverage.roots) == (0, {})
+
+
 def test_without_its_frontier_a_log_with_a_left_edge_has_no_root() -> None:
-    frontier = Frontier.of(4, [root(LEAVES[:4])])
-    assert frontier is not None
-    coverage = Coverage({9: [root(LEAVES[:9])]}, {4: frontier})
+    coverage = of_chain(Coverage(signed_at(9), {4: frontier_at(4)}))
     assert not coverage.extend(5, LEAVES[5:9])
     assert coverage.roots == {}

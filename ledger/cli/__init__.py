@@ -42,18 +42,39 @@ _COMMANDS: Final = {
     "hash": ("documents", "Print the hash that a proposal has if issued at a given second."),
     "render": ("documents", "Print an envelope as the approver sees it."),
     "export": ("publishing", "Write every record of the ledger DIR to one new file."),
-    "receipt": ("publishing", "Write the records of one card to a file, with proofs."),
-    "checkpoint": ("publishing", "Sign a statement about all records of the ledger DIR so far."),
+    "receipt": (
+        "publishing",
+        "Write every record of the card HASH to one new file, with proofs that it is in the log.",
+    ),
+    "checkpoint": (
+        "publishing",
+        "Sign a statement about all records of the ledger DIR so far, and print it.",
+    ),
     "audit": ("audit", "Verify ledgers and exports."),
-    "report": ("report", "Write one HTML page: the verdict, and what each approver saw."),
+    "report": (
+        "report",
+        "Write one HTML page: the verdict, what each approver saw, what was decided and what ran.",
+    ),
     "doctor": ("doctor", "Check that this host can go on writing to the ledger DIR."),
     "keys": ("keys", "List, rotate and make the keys of a ledger."),
     "configure": ("custody", "Put a profile in force for the cards issued from now on."),
-    "redact": ("retention", "Erase what the ended card HASH said."),
-    "archive": ("retention", "Write the oldest records of the ledger DIR to one new file."),
-    "prune": ("retention", "Remove the records that an archive holds from the ledger DIR."),
-    "restore": ("retention", "Put the records of an archive back into the ledger DIR."),
-    "compress": ("retention", "Compress the closed segments of the ledger DIR."),
+    "redact": (
+        "retention",
+        "Erase what the ended card HASH said, from every record of it in the ledger DIR.",
+    ),
+    "archive": (
+        "retention",
+        "Write the oldest records of the ledger DIR to one new file, which prune can check.",
+    ),
+    "prune": ("retention", "Remove the records from the ledger DIR that the archive FILE holds."),
+    "restore": (
+        "retention",
+        "Put the records of the archive FILE back before those in the ledger DIR.",
+    ),
+    "compress": (
+        "retention",
+        "Compress the segments of the ledger DIR that nothing is appended to any more.",
+    ),
     "clock-reset": ("custody", "Accept a clock that is behind the last record of the ledger DIR."),
     "adopt": ("custody", "Accept the directory DIR, a copy, as the ledger of this host."),
 }

@@ -13,6 +13,7 @@ import click
 
 from ledger import wholefile
 from ledger.answers import Exported
+from ledger.checkpoint import Signed
 from ledger.cli.output import emit, put_bytes
 from ledger.cli.parameters import card_argument, on_ledger, show_progress
 from ledger.hidden import shown
@@ -92,7 +93,7 @@ def _stream(json_: bool, write: Callable[[Path], Exported]) -> None:
 def receipt(
     ledger: Ledger, card: str, output: Path, withhold: tuple[str, ...], json_: bool
 ) -> None:
-    """Write every record of the card HASH to one new file, with proofs that they are in the log.
+    """Write every record of the card HASH to one new file, with proofs that it is in the log.
 
     The proofs end in the newest checkpoint; one is signed if it does not cover these records.
     """
@@ -135,7 +136,11 @@ def checkpoint(
             wholefile.write(file, [data], overwrite=False)
     if output is None and not json_:
         put_bytes(signed.note if proof is None else proof)
-        return
+    else:
+        _emit_signed(json_, signed, proof, files[: 1 if proof is None else 2])
+
+
+def _emit_signed(json_: bool, signed: Signed, proof: bytes | None, files: tuple[Path, ...]) -> None:
     size, root = signed.checkpoint.size, signed.checkpoint.root
     document = {
         "size": size,
@@ -145,7 +150,7 @@ def checkpoint(
         "note": signed.note.decode(),
         "consistency": None if proof is None else proof.decode(),
     }
-    lines = [f"written to {shown(str(file))}" for file in files[: 1 if proof is None else 2]]
+    lines = [f"written to {shown(str(file))}" for file in files]
     emit(json_, document, f"checkpoint of {size} records", f"root {root.hex()}", *lines)
 
 

@@ -23,7 +23,7 @@ from typing import Final
 from ledger import note, signer, wholefile
 from ledger.errors import SignerExists, SignerMissing, StoreFailed, failing
 from ledger.note import Checkpoint, NoteMalformed, Signature
-from ledger.signer import SigningKey, Vkey
+from ledger.signer import SigningKey, Vkey, VkeyMalformed
 from ledger.state import folder, state_directory
 from ledger.store import directory
 from ledger.store.contract import Position
@@ -31,6 +31,8 @@ from ledger.tiles import Tiles
 from ledger.tree import Frontier
 
 FORMAT: Final = "cardchain-signed/1"
+_MAX_PLACE: Final = 2**53 - 1
+_WRONG_FORM: Final = (ValueError, KeyError, TypeError, AttributeError, RecursionError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,12 +89,22 @@ class Signing:
         return made.vkey
 
     def vkeys(self) -> tuple[Vkey, ...]:
-        """Give every vkey that this host has signed under, the newest last."""
+        """Give every vkey that this host has signed under, the newest last.
+
+        Raises:
+            StoreFailed: The file is damaged.
+
+        """
+        path = self._folder / "vkeys"
         try:
-            lines = (self._folder / "vkeys").read_text("utf-8").splitlines()
+            lines = path.read_text("utf-8").splitlines()
+            return tuple(Vkey.parse(line) for line in lines if line and not line.startswith("#"))
         except FileNotFoundError:
             return (self.key().vkey,) if self.exists else ()
-        return tuple(Vkey.parse(line) for line in lines if line and not line.startswith("#"))
+        except (UnicodeDecodeError, VkeyMalformed):
+            error = StoreFailed(f"{path}: damaged")
+            error.hint = "put there the vkeys that auditors were given, one a line, the newest last"
+            raise error from None
 
     def sign(self, checkpoint: Checkpoint) -> bytes:
         """Give the signed note of a checkpoint; whether it may be signed is for the caller."""
@@ -127,7 +139,7 @@ class Signing:
             return self._parse(path.read_bytes())
         except FileNotFoundError:
             return None
-        except (ValueError, KeyError, TypeError, NoteMalformed):
+        except (*_WRONG_FORM, NoteMalformed):
             error = StoreFailed(f"{path}: damaged")
             error.hint = "remove it: the signer then goes on from checkpoints/ of the ledger"
             raise error from None
@@ -148,13 +160,19 @@ class Signing:
 
     def _parse(self, text: bytes) -> Last:
         found = json.loads(text)
-        signed = found["note"].encode()
+        signed, segment, offset = found["note"].encode(), found["segment"], found["offset"]
+        if not _is_place(segment) or not _is_place(offset):
+            raise ValueError
         checkpoint = self.signed(signed)
         if found["format"] != FORMAT or checkpoint is None:
             raise ValueError
         seq = checkpoint.size - 1
         before = Frontier(seq, tuple(map(note.decode, found["before"])))
-        return Last(signed, checkpoint, before, Position(seq, found["segment"], found["offset"]))
+        return Last(signed, checkpoint, before, Position(seq, segment, offset))
+
+
+def _is_place(value: object) -> bool:
+    return type(value) is int and 0 <= value <= _MAX_PLACE
 
 
 @contextmanager

@@ -232,6 +232,8 @@ def test_an_edited_place_is_thrown_away(signing: Ledger, member: str) -> None:
         '{"format": "cardchain-signed/2"}',
         "\x00",
         '{"format": "cardchain-signed/1"}',
+        '{"format": "cardchain-signed/1", "note": 5, "segment": 0, "offset": 0}',
+        "[" * 100_000,
     ],
 )
 def test_a_damaged_memory_is_said(signing: Ledger, content: str) -> None:
@@ -242,6 +244,29 @@ def test_a_damaged_memory_is_said(signing: Ledger, content: str) -> None:
         signing.checkpoint()
     assert caught.value.hint.startswith("remove it")
     file.unlink()
+    assert signing.checkpoint().new is False
+
+
+@pytest.mark.parametrize("member", ["segment", "offset", "before"])
+@pytest.mark.parametrize("value", [-1, "0", True, 1.0, None, 10**30, [5]])
+def test_a_member_of_another_form_is_damage(signing: Ledger, member: str, value: object) -> None:
+    signing.checkpoint()
+    file = state_of(signing) / "signer" / "last.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {member: value}))
+    with pytest.raises(StoreFailed, match=r"last\.json: damaged"):
+        signing.checkpoint()
+
+
+@pytest.mark.parametrize("content", [b"no vkey\n", b"\xff\n"])
+def test_damaged_vkeys_do_not_put_the_blame_on_the_memory(signing: Ledger, content: bytes) -> None:
+    signing.checkpoint()
+    file = state_of(signing) / "signer" / "vkeys"
+    kept = file.read_bytes()
+    file.write_bytes(content)
+    with pytest.raises(StoreFailed, match=r"signer/vkeys: damaged") as caught:
+        signing.checkpoint()
+    assert "vkeys" in caught.value.hint
+    file.write_bytes(kept)
     assert signing.checkpoint().new is False
 
 

@@ -16,6 +16,7 @@ from ledger.cli.output import utc
 from ledger.cli.sight import NOTHING_SEEN, Glance, Seen, only
 from ledger.errors import AmbiguousPrefix, LedgerError, UnknownCard
 from ledger.hidden import shown, word
+from ledger.report.foreign import foreign_text
 from verifier import Finding, History, LogReport, Report
 
 _FINDINGS: Final = 20
@@ -118,19 +119,13 @@ def _text(history: History, others: Mapping[str, History]) -> str:
     try:
         envelope = envelopes.parse(history.envelope)
     except LedgerError:
-        pretty = json.dumps(json.loads(history.envelope), indent=2, ensure_ascii=False)
-        return "".join(f"{_visible(line)}\n" for line in pretty.split("\n"))
+        return foreign_text(history.envelope)
     return text_of(envelope, _envelope_of(envelope.supersedes, others))
 
 
 def _envelope_of(card_hash: bytes | None, others: Mapping[str, History]) -> bytes | None:
     other = None if card_hash is None else others.get(card_hash.hex())
     return other.envelope if other else None
-
-
-def _visible(line: str) -> str:
-    """Escape what is hidden in a line of JSON, where quotes and backslashes are escaped already."""
-    return shown(line).replace('\\"', '"').replace("\\\\", "\\")
 
 
 def _doubts(history: History) -> list[str]:

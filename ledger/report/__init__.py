@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import Final
 
+from ledger.hidden import shown
 from ledger.report import cards, evidence, timeline
 from ledger.report.markup import text, value
 from verifier import LogReport, Report
@@ -32,12 +33,12 @@ def render_page(report: Report, *, only: str = "") -> Iterator[str]:
     yield f'<meta http-equiv="Content-Security-Policy" content="{_policy()}">\n'
     yield '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
     yield '<meta name="color-scheme" content="light dark">\n'
-    yield f"<title>{text(report.verdict.value)}: approvals in {_named(report)}</title>\n"
+    yield f"<title>{text(report.verdict.value)}: approvals in {text(_named(report))}</title>\n"
     yield f"<style>{_STYLE}</style>\n</head>\n<body>\n"
     yield '<a class="skip" href="#cards">to the cards</a>\n<main>\n'
     yield from evidence.banner(report)
-    for number, log in enumerate(report.logs):
-        yield from _log(report, log, "cards" if number == 0 else f"cards-{number + 1}", only)
+    for number, log in enumerate(report.logs, 1):
+        yield from _log(report, log, "" if number == 1 else f"-{number}", only)
     yield "</main>\n</body>\n</html>\n"
 
 
@@ -54,16 +55,19 @@ def _policy() -> str:
 
 
 def _named(report: Report) -> str:
-    return ", ".join(value(log.path) for log in report.logs)
+    return ", ".join(f'"{shown(log.path)}"' for log in report.logs)
 
 
-def _log(report: Report, log: LogReport, anchor: str, only: str) -> Iterator[str]:
+def _log(report: Report, log: LogReport, suffix: str, only: str) -> Iterator[str]:
+    """Give one log; `suffix` makes its anchors others than those of the logs before it."""
     histories = list(log.histories)
     found = timeline.moments(histories, log.chain_events)
     sight = cards.Sight(
         {history.card: history for history in histories},
         {drift.seq: drift for drift in log.drifts},
         evidence.CAUTION[log.verdict],
+        f"card{suffix}-",
+        [event for event in log.chain_events if event.kind == "redacted"],
     )
     yield f"<h2>{value(log.path)}</h2>\n"
     if only:
@@ -71,10 +75,10 @@ def _log(report: Report, log: LogReport, anchor: str, only: str) -> Iterator[str
     yield from evidence.of_log(report, log)
     yield "<h3>How to check this yourself</h3>\n"
     yield from evidence.check_yourself(log)
-    yield f'<h2 id="{anchor}">Cards: {len(histories):,}</h2>\n'
+    yield f'<h2 id="cards{suffix}">Cards: {len(histories):,}</h2>\n'
     yield from timeline.summary(found)
     yield "<details><summary>List of the cards</summary>\n"
-    yield from _paused(timeline.index(histories))
+    yield from _paused(timeline.index(histories, sight))
     yield "</details>\n<details><summary>Timeline of the chain</summary>\n"
     yield from _paused(timeline.rows(found, sight))
     yield "</details>\n"

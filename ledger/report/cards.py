@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ledger import envelope as envelopes
@@ -14,7 +14,9 @@ from ledger.hidden import shown
 from ledger.kinds import KINDS
 from ledger.render import VERSION, render_card_text, render_changes
 from ledger.report import events
-from ledger.report.markup import code, instant, lines, pairs, table, text, value
+from ledger.report.absent import absent
+from ledger.report.foreign import foreign_text
+from ledger.report.markup import code, instant, lines, pairs, sentences, table, text, value
 from verifier import Drift, Event, History
 
 _LONGEST = 20_000  # code points of a foreign or presented text that a page shows
@@ -28,18 +30,21 @@ _CHANGED_SINCE = "The card that this one supersedes is not in this log, so no ch
 class Sight(NamedTuple):
     """What a card is shown against: the other cards, the drifts, and what the verdict allows.
 
-    `caution` is a sentence put above every card of a log that is not VERIFIED.
+    `caution` is a sentence put above every card of a log that is not VERIFIED. `anchor` begins the
+    anchors of its cards. `redactions` are the events that say what was erased.
     """
 
     cards: Mapping[str, History]
     drifts: Mapping[int, Drift]
     caution: str
+    anchor: str
+    redactions: Sequence[Event]
 
 
 def section(history: History, sight: Sight) -> Iterator[str]:
     """Give one card as a section of the page."""
     envelope = _parsed(history.envelope)
-    yield f'<article class="card" id="card-{history.card}">\n'
+    yield f'<article class="card" id="{sight.anchor}{history.card}">\n'
     yield f"<h3>{_title(history, envelope)} <small>{_state(history)}</small></h3>\n"
     yield f'<p class="hash">{code(history.card)}</p>\n'
     yield from _cautions(history, sight)
@@ -89,18 +94,9 @@ def _seen(history: History, envelope: Envelope | None) -> Iterator[str]:
         yield lines(render_card_text(envelope))
     elif history.envelope is not None:
         yield '<p class="how">The envelope as it is stored; its format is another one.</p>\n'
-        yield lines(_foreign(history.envelope))
+        yield lines(_cut(foreign_text(history.envelope)))
     else:
         yield f'<p class="caution">{text(_NO_ENVELOPE)}</p>\n'
-
-
-def _foreign(stored: bytes) -> str:
-    """Give another format's JSON line by line, every text escaped."""
-    document = _loaded(stored)
-    if document is None:
-        return _cut(shown(stored.decode("utf-8", "backslashreplace")))
-    pretty = json.dumps(document, indent=2, ensure_ascii=False, sort_keys=True)
-    return _cut("\n".join(map(shown, pretty.split("\n"))))
 
 
 def _presented(history: History) -> Iterator[str]:
@@ -133,7 +129,7 @@ def _changes(history: History, envelope: Envelope | None, sight: Sight) -> Itera
     if old is None:
         yield f"<p>{text(_CHANGED_SINCE)}</p>\n"
     else:
-        yield f'<p><a href="#card-{before.hex()}">the card before</a></p>\n'
+        yield f'<p><a href="#{sight.anchor}{before.hex()}">the card before</a></p>\n'
         yield lines(render_changes(old, envelope))
 
 
@@ -142,6 +138,7 @@ def _happened(history: History, sight: Sight) -> Iterator[str]:
         yield "<p>No sound record of this card is in the log.</p>\n"
         return
     issued_at = next((event.at for event in history.events if event.kind == "issued"), None)
+    yield from sentences(absent(history, sight.redactions))
     yield from table(
         "Records of this card, in the order of the chain",
         ("seq", "time", "event", "what it says"),

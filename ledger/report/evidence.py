@@ -26,6 +26,7 @@ CAUTION: Final = {
     Verdict.CANNOT_VERIFY: "From a log that could not be verified.",
     Verdict.BROKEN: "From a log that is BROKEN: compare it with another copy.",
 }
+_WITHHELD: Final = 100  # records of which the withheld openings are listed
 _MARK: Final = {Verdict.VERIFIED: "✓", Verdict.CANNOT_VERIFY: "?", Verdict.BROKEN: "✗"}
 _CLASS: Final = {
     Verdict.VERIFIED: "verified",
@@ -70,8 +71,27 @@ def of_log(report: Report, log: LogReport) -> Iterator[str]:
         ((value(part.file), f"{part.bytes:,}", code(part.sha256)) for part in log.inputs),
     )
     yield "<h3>What is not proven</h3>\n"
-    yield from sentences(map(shown, log.not_checked))
+    yield from sentences(map(shown, (*log.not_checked, *_open_end(log))))
+    yield from _withheld(log)
     yield from _checks(log)
+
+
+def _open_end(log: LogReport) -> Iterator[str]:
+    """Say that the log may go on, unless an expected head or count says otherwise (spec §10.4)."""
+    if log.last_seq is not None and not log.complete and not log.scope:
+        yield f"that the log ends at seq {log.last_seq}: it may go on; give --expect-head HEX"
+
+
+def _withheld(log: LogReport) -> Iterator[str]:
+    """Give the openings that are absent with the leave of the auditor (spec §15.4)."""
+    if not log.withheld_total:
+        return
+    yield f"<h3>Withheld openings: {log.withheld_total:,}</h3>\n"
+    yield from sentences(
+        f"seq {one.seq}: {', '.join(one.openings)}" for one in log.withheld[:_WITHHELD]
+    )
+    if len(log.withheld) > _WITHHELD:
+        yield "<p>and more, which cardchain-verify --format json lists</p>\n"
 
 
 def _findings(log: LogReport) -> Iterator[str]:
@@ -126,6 +146,9 @@ def _facts(report: Report, log: LogReport) -> Iterator[tuple[str, str]]:
     if log.start_at is not None and log.end_at is not None:
         yield "first and last record", f"{instant(log.start_at)} to {instant(log.end_at)}"
     yield "assurance", text(" and ".join(log.assurance) or "none")
+    for name, last in (("signed", log.signed_to), ("pinned", log.pinned_to)):
+        if last is not None:
+            yield f"{name} up to", f"seq {last}"
     if report.header is not None:
         header = report.header
         yield "checked by", f"{text(header.software)} on Python {text(header.python)}"
@@ -135,6 +158,7 @@ def _facts(report: Report, log: LogReport) -> Iterator[tuple[str, str]]:
 
 def _checks(log: LogReport) -> Iterator[str]:
     yield f"<details><summary>Every check: {text(_outcomes(log))}</summary>\n"
+    yield '<div class="wide" tabindex="0" role="region" aria-label="Checks">\n'
     yield from table(
         "Checks of the specification",
         ("check", "section", "claim", "outcome", "why"),
@@ -149,7 +173,7 @@ def _checks(log: LogReport) -> Iterator[str]:
             for row in log.rows
         ),
     )
-    yield "</details>\n"
+    yield "</div></details>\n"
 
 
 def _outcomes(log: LogReport) -> str:

@@ -15,8 +15,12 @@ def text(value: object) -> str:
 
 
 def value(hostile: object) -> str:
-    """Give text from a log in quotes, its hidden characters escaped, as HTML text."""
-    return html.escape(f'"{shown(str(hostile))}"')
+    """Give text from a log in quotes, its hidden characters escaped, as HTML.
+
+    It stands alone for a browser, so letters that run from right to left turn nothing around it.
+    """
+    quoted = f'"{shown(str(hostile))}"'
+    return f"<bdi>{text(quoted)}</bdi>"
 
 
 def code(word: object, classes: str = "") -> str:
@@ -49,10 +53,10 @@ def table(caption: str, names: Iterable[str], rows: Iterable[Iterable[str]]) -> 
 
 
 def sentences(items: Iterable[str]) -> Iterator[str]:
-    """Give a list of sentences of ours."""
-    yield "<ul>\n"
-    yield from (f"<li>{text(item)}</li>\n" for item in items)
-    yield "</ul>\n"
+    """Give a list of sentences of ours; nothing where there is none."""
+    found = [f"<li>{text(item)}</li>\n" for item in items]
+    if found:
+        yield "".join(("<ul>\n", *found, "</ul>\n"))
 
 
 def instant(at_ms: int) -> str:
@@ -72,8 +76,10 @@ def utc(at_ms: int) -> str:
 
 def duration(milliseconds: int) -> str:
     """Give a length of time in the largest units that fit, to a tenth of a second."""
+    if milliseconds < 0:  # the clock was set back in between
+        return f"-{duration(-milliseconds)}"
     seconds = milliseconds / 1000
-    if seconds < 60:
+    if seconds < 59.95:
         return f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

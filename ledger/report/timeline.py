@@ -42,7 +42,7 @@ def summary(found: Sequence[Moment]) -> Iterator[str]:
         if moment.event.kind == "resolved" and moment.issued_at is not None
     ]
     if waits:
-        quick = sum(wait < _QUICK_MS for wait in waits)
+        quick = sum(0 <= wait < _QUICK_MS for wait in waits)
         rows = (
             ("decisions", f"{len(waits):,}"),
             ("time to decide, median", duration(round(median(waits)))),
@@ -91,23 +91,28 @@ def rows(found: Sequence[Moment], sight: Sight) -> Iterator[str]:
     return _lists([_event(moment, sight) for moment in found])
 
 
-def index(histories: Sequence[History]) -> Iterator[str]:
+def index(histories: Sequence[History], sight: Sight) -> Iterator[str]:
     """Give one line for each card, in lists of a bounded length."""
-    return _lists([_card(history) for history in histories])
+    return _lists([_card(history, sight) for history in histories])
 
 
 def _event(moment: Moment, sight: Sight) -> str:
     event = moment.event
-    named = f'<a href="#card-{moment.card}">{code(moment.card[:12])}</a> ' if moment.card else ""
+    named = (
+        f'<a href="#{sight.anchor}{moment.card}">{code(moment.card[:12])}</a> '
+        if moment.card
+        else ""
+    )
     said = events.detail(event, moment.issued_at, sight.drifts.get(event.seq))
     return f"<span>{event.seq}</span> {instant(event.at)} <b>{kind(event)}</b> {named}{said}"
 
 
-def _card(history: History) -> str:
+def _card(history: History, sight: Sight) -> str:
     state = text(history.state or "state unknown")
+    doubt = " (not sure)" if history.doubt else ""
     found = ", with findings" if history.findings else ""
-    named = f'<a href="#card-{history.card}">{code(history.card[:12])}</a>'
-    return f"{named} {title(history)} <b>{state}</b>{found}"
+    named = f'<a href="#{sight.anchor}{history.card}">{code(history.card[:12])}</a>'
+    return f"{named} {title(history)} <b>{state}</b>{doubt}{found}"
 
 
 def _lists(items: Sequence[str]) -> Iterator[str]:

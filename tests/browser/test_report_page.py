@@ -143,3 +143,36 @@ def test_every_part_is_reached_with_the_keyboard(chromium: Browser, small: dict[
     assert chromium.run("return document.activeElement.tagName") == "SUMMARY"
     chromium.press(enter)
     assert chromium.run("return document.activeElement.parentElement.open") is True
+
+
+@pytest.mark.parametrize("case", ["intact_every_state", "at_bit_flipped"])
+def test_nothing_runs_out_of_a_narrow_window(
+    chromium: Browser, small: dict[str, Path], case: str
+) -> None:
+    """At 320 pixels, which is a window of 1280 at 400 percent (WCAG 2.1, 1.4.10)."""
+    size = {"width": 320, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    chromium.cdp("Emulation.setDeviceMetricsOverride", size)
+    try:
+        chromium.open(small[case])
+        chromium.run(
+            "document.querySelectorAll('details').forEach((each) => { each.open = true; })"
+        )
+        page = "document.documentElement"
+        wide, there = chromium.run(f"return [{page}.scrollWidth, {page}.clientWidth]")
+    finally:
+        chromium.cdp("Emulation.clearDeviceMetricsOverride", {})
+    assert wide <= there
+
+
+def test_paper_has_no_empty_pages(chromium: Browser, small: dict[str, Path]) -> None:
+    """What a screen lays out late is laid out on paper, with no room kept for it."""
+    chromium.cdp("Emulation.setEmulatedMedia", {"media": "print"})
+    try:
+        chromium.open(small["intact_every_state"])
+        late = chromium.run(
+            "return [...document.querySelectorAll('main *')]"
+            ".filter((each) => getComputedStyle(each).contentVisibility === 'auto').length"
+        )
+    finally:
+        chromium.cdp("Emulation.setEmulatedMedia", {"media": ""})
+    assert late == 0

@@ -11,6 +11,8 @@ import pytest
 
 from ledger import Facts, Ledger, Opening, Proposal, Refused
 from ledger.report import render_page
+from ledger.report.foreign import foreign_text
+from ledger.report.markup import duration
 from verifier import Report, Verdict, every_card, verify
 
 CASES = Path(__file__).parents[2] / "fixtures" / "cases"
@@ -94,6 +96,84 @@ def test_a_broken_log_is_no_tidy_story() -> None:
     assert page.text.count("From a log that is BROKEN") == 3  # once for each card
     assert "Findings: 1" in page.text
     assert page.text.index("Findings: 1") < page.text.index("What was counted")
+
+
+def test_the_list_of_cards_says_which_state_is_not_sure() -> None:
+    page = page_of(of_case("at_bit_flipped"))
+    (listed,) = re.findall(r'4a5ce4cd6a38 "refund.create" ([^,]*), with findings', page.text)
+    assert listed == "DISPATCHED (not sure)"
+
+
+def test_one_card_in_two_logs_has_two_places() -> None:
+    logs = [str(CASES / case / "log.cbor") for case in ("intact_every_state", "at_bit_flipped")]
+    report = verify(logs, [str(KEYS / "a.json")], environ={}, wanted=every_card)
+    page = page_of(report)
+    assert len(page.ids) == len(set(page.ids))
+    assert {f"card-{FIRST}", f"card-2-{FIRST}"} <= set(page.ids)
+    second = page.elements[[found.get("id") for _, found in page.elements].index("cards-2") :]
+    links = {str(found["href"]) for tag, found in second if tag == "a"}
+    assert links == {f"#card-2-{history.card}" for history in report.logs[1].histories}
+
+
+def test_what_assurance_does_not_reach_and_where_the_log_ends_is_said() -> None:
+    case = CASES / "intact_log_newer_than_the_checkpoint"
+    raw = "".join(
+        render_page(
+            verify(
+                [str(case / "log.cbor")],
+                [str(KEYS / "a.json")],
+                vkeys=[str(KEYS / "signer.vkey")],
+                checkpoint_files=[str(case / "checkpoint.note")],
+                environ={},
+                wanted=every_card,
+            )
+        )
+    )
+    assert "<dt>signed up to</dt><dd>seq 5</dd>" in raw
+    assert "the log ends at seq 8: it may go on; give --expect-head HEX" in raw
+
+
+def test_withheld_openings_are_listed_and_named_at_their_card() -> None:
+    log, key = CASES / "intact_opening_withheld" / "log.cbor", KEYS / "a.json"
+    report = verify([str(log)], [str(key)], allow_withheld=True, environ={}, wanted=every_card)
+    page = page_of(report)
+    (one,) = report.logs[0].withheld
+    assert f"Withheld openings: 1 seq {one.seq}: {one.openings[0]}" in page.text
+    assert f"{one.openings[0]} of seq {one.seq} absent: withheld or lost" in page.text
+
+
+def test_what_was_redacted_is_named_at_its_card_with_when_and_by_whom(ledger: Ledger) -> None:
+    card = ledger.issue(
+        Proposal.for_tool_call(
+            task=("t", "s"), tool_name="pay", arguments={}, reasoning="r", ttl=600
+        )
+    )
+    seq = ledger.resolve(card.hash, "reject", approver="user:a", target=card, note="why").seq
+    ledger.redact(card.hash, openings=["note"], by="user:<b>", reason="secret")
+    said = page_of(report_of(ledger)).text
+    section = said[said.index("What happened", said.index("Cards: 1")) :]
+    assert f'note of seq {seq} redacted: secret by "user:<b>" at ' in section
+    assert "absent" not in section
+
+
+def test_json_of_another_format_keeps_its_quotes_and_hides_nothing() -> None:
+    stored = '{"a":"x\\"y\\\\","b":"\u202e"}'.encode()
+    assert foreign_text(stored) == '{\n  "a": "x\\"y\\\\",\n  "b": "\\u{202e}"\n}\n'
+    assert foreign_text(b"[" * 100_000).startswith("[[[")
+    assert foreign_text(b"\xff\n") == "\\\\xff\\n\n"
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "said"),
+    [
+        (59_940, "59.9 s"),
+        (59_960, "1 min 0 s"),
+        (-90_000, "-1 min 30 s"),
+        (-7_200_000, "-2 h 0 min"),
+    ],
+)
+def test_a_length_of_time(milliseconds: int, said: str) -> None:
+    assert duration(milliseconds) == said
 
 
 def test_a_log_without_its_key_is_not_vouched_for() -> None:

@@ -7,8 +7,8 @@ import sys
 import click
 
 from ledger.cli.auditor import Auditor, Wanted, with_auditor
-from ledger.cli.output import put, put_bytes
-from ledger.cli.parameters import card_prefix
+from ledger.cli.output import emit
+from ledger.cli.parameters import card_prefix, json_option
 from ledger.hidden import shown
 from ledger.report import render_page
 from verifier import Report, every_card, save, verdict_line, wants_colour
@@ -28,8 +28,13 @@ from verifier import Report, every_card, save, verdict_line, wants_colour
 @click.option(
     "-o", "--output", metavar="FILE", required=True, help="Write the page to this .html file."
 )
+@json_option
 def report(
-    paths: tuple[str, ...], prefixes: tuple[str, ...], auditor: Auditor, output: str
+    paths: tuple[str, ...],
+    prefixes: tuple[str, ...],
+    auditor: Auditor,
+    output: str,
+    json_: bool,
 ) -> None:
     """Write one HTML page: the verdict, what each approver saw, what was decided and what ran.
 
@@ -40,10 +45,11 @@ def report(
         if file is not None:
             auditor.refuse_place(option, file, paths)
     found = auditor.verify(paths, _wanted(prefixes))
-    _check_found(found, prefixes)
+    count = _check_found(found, prefixes)
     save(output, render_page(found, only=", ".join(prefixes)))
-    put(f"wrote {shown(output)}")
-    put_bytes(verdict_line(found.verdict, wants_colour(sys.stdout)).encode())
+    said = verdict_line(found.verdict, not json_ and wants_colour(sys.stdout)).removesuffix("\n")
+    document = {"output": output, "cards": count, "verdict": found.verdict.value}
+    emit(json_, document, f"wrote {shown(output)}", said)
     auditor.keep_head(found)
     sys.exit(found.verdict.exit_code)
 
@@ -52,8 +58,8 @@ def _wanted(prefixes: tuple[str, ...]) -> Wanted:
     return (lambda card: card.startswith(prefixes)) if prefixes else every_card
 
 
-def _check_found(found: Report, prefixes: tuple[str, ...]) -> None:
-    """Refuse a page that lacks a card that was asked for."""
+def _check_found(found: Report, prefixes: tuple[str, ...]) -> int:
+    """Count the cards of a page; refuse one that lacks a card that was asked for."""
     cards = {history.card for log in found.logs for history in log.histories}
     for prefix in prefixes:
         if not any(card.startswith(prefix) for card in cards):
@@ -61,3 +67,4 @@ def _check_found(found: Report, prefixes: tuple[str, ...]) -> None:
                 f"--card: no record names a card {prefix}; nothing was written; "
                 f"the verdict was {found.verdict.value}"
             )
+    return len(cards)

@@ -85,7 +85,12 @@ def create(path: Path | str) -> int:
     """Make a file of mode 0600 that must not exist, and give it open for reading and writing."""
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
-    os.fchmod(descriptor, 0o600)
+    try:
+        os.fchmod(descriptor, 0o600)
+    except BaseException:
+        os.close(descriptor)
+        os.unlink(path)
+        raise
     return descriptor
 
 

@@ -58,9 +58,10 @@ def require_no_retry_of_a_failed_sync(said: Said, fault: Fault) -> None:
         assert not said.again
 
 
-def require_no_parts(folder: Path, fault: Fault) -> None:
+def require_no_parts(folder: Path, said: Said, fault: Fault) -> None:
     """No half file stays, unless the process had no chance to remove it."""
-    if not fault.how.endswith("kill") and fault.how not in ("gone", "EIO"):
+    struck_call = said.calls[fault.call - 1].name if len(said.calls) >= fault.call else ""
+    if not fault.how.endswith("kill") and fault.how != "gone" and struck_call != "unlink":
         assert list(folder.rglob(".*.part")) == []
 
 
@@ -69,7 +70,7 @@ def struck(lives: Lives, act: str, start: str, fault: Fault) -> Said:
     said = lives.live(act, start, fault)
     require_said_plainly(said, fault)
     require_no_retry_of_a_failed_sync(said, fault)
-    require_no_parts(lives.folder, fault)
+    require_no_parts(lives.folder, said, fault)
     return said
 
 

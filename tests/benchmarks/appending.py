@@ -13,12 +13,12 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
 from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import logs
 from generator import Card, Chain
@@ -36,14 +36,6 @@ TRIES = 3
 _NUMBERS = count()
 
 
-class Measured(NamedTuple):
-    """A result: its name, its ratios, and the highest that their median may be."""
-
-    name: str
-    ratios: Spread
-    limit: float
-
-
 @dataclass(slots=True)
 class Slow:
     """A sync that takes a fixed time, and no processor; it counts."""
@@ -59,7 +51,7 @@ class Slow:
 # One record, and many in one turn
 
 
-def single(folder: Path) -> Measured:
+def single(folder: Path) -> Spread:
     """Seal, write and sync one record of 1.2 kB, over a write and a sync of the same bytes.
 
     Processor time, and 2 ms for a sync: a disk with a cache syncs in less than a record takes.
@@ -71,25 +63,22 @@ def single(folder: Path) -> Measured:
             return statistics.median(cpu(act) for _ in range(60)) + SYNC_S
 
         one, write = partial(low.append, 1), lambda: os.write(bare, low.last)
-        ratios = [cost(one) / cost(write) for _ in range(ROUNDS)]
+        measured = rounds(lambda: cost(one), lambda: cost(write))
         os.close(bare)
-    return Measured("one durable record / write and sync of its bytes", spread(ratios), 1.25)
+    return measured
 
 
-def many(size: int, limit: float, folder: Path) -> Measured:
+def many(size: int, folder: Path) -> Spread:
     """Append `size` records in one turn, over one by one: processor time, and 2 ms for a sync."""
 
     def cost(records: int) -> float:
         return cpu(lambda: low.append(records)) + SYNC_S
 
     with _lowest(folder, (3 * size + 30) * ROUNDS, sync=Slow(0)) as low:
-        ratios = [
-            statistics.median(cost(size) for _ in range(3))
-            / size
-            / statistics.median(cost(1) for _ in range(30))
-            for _ in range(ROUNDS)
-        ]
-    return Measured(f"a record of {size} appended at once / one by one", spread(ratios), limit)
+        return rounds(
+            lambda: statistics.median(cost(size) for _ in range(3)) / size,
+            lambda: statistics.median(cost(1) for _ in range(30)),
+        )
 
 
 class Lowest:
@@ -152,36 +141,30 @@ def _lowest(folder: Path, records: int, **options: Any) -> Iterator[Lowest]:
     with _made(folder, clock=lambda: start, **options) as ledger:
         yield Lowest(ledger, records)
         path = ledger.path
-    _check(path, 1 + records)
+    logs.check(path, 1 + records)
 
 
 # Many callers
 
 
-def threads(folder: Path) -> Measured:
+def threads(folder: Path) -> Spread:
     """Append by 32 threads, each waiting for its own record, over one writer."""
-    ratios = _threads(folder, _append, Slow(), per=30)
-    name = f"a record of {THREADS} threads / of one writer, a sync of 2 ms"
-    return Measured(name, spread(ratios), 0.1)
+    return _threads(folder, _append, Slow(), per=30)
 
 
-def threads_issue(folder: Path) -> Measured:
+def threads_issue(folder: Path) -> Spread:
     """Issue whole cards by 32 threads, over one writer."""
-    ratios = _threads(folder, _issue, Slow(), per=15)
-    name = f"a card issued by {THREADS} threads / by one writer, a sync of 2 ms"
-    return Measured(name, spread(ratios), 0.2)
+    return _threads(folder, _issue, Slow(), per=10)
 
 
-def threads_disk(folder: Path) -> Measured:
+def threads_disk(folder: Path) -> Spread:
     """Append by 32 threads with the sync of the disk, over one writer."""
-    ratios = _threads(folder, _append, None, per=30)
-    name = f"a record of {THREADS} threads / of one writer, on this disk"
-    return Measured(name, spread(ratios), 1 / 3)
+    return _threads(folder, _append, None, per=30)
 
 
-def fairness(folder: Path) -> Measured:
+def fairness(folder: Path) -> Spread:
     """The wait of the 99th of 100 callers over that of the 50th, in syncs, of 32 threads."""
-    sync, per, ratios = Slow(), 30, []
+    sync, per, waited = Slow(), 30, []
     with _made(folder, sync=sync) as ledger:
         for _ in range(ROUNDS):
             waits: list[float] = []
@@ -192,11 +175,10 @@ def fairness(folder: Path) -> Measured:
                 waits.append(sync.calls - before)
 
             _together(ledger, act, THREADS, per)
-            ratios.append(statistics.quantiles(waits, n=100)[98] / statistics.median(waits))
+            waited.append((statistics.quantiles(waits, n=100)[98], statistics.median(waits)))
         path = ledger.path
-    _check(path, 1 + per * ROUNDS * THREADS)
-    name = f"syncs that the 99th of 100 callers waits for / the 50th, {THREADS} threads"
-    return Measured(name, spread(ratios), 5)
+    logs.check(path, 1 + per * ROUNDS * THREADS)
+    return replace(spread(waited), seconds=None)
 
 
 def _threads(
@@ -204,18 +186,19 @@ def _threads(
     act: Callable[[Ledger], None],
     sync: Callable[[int], None] | None,
     per: int,
-) -> list[float]:
-    """Give per round the time of a record of many threads over one."""
+) -> Spread:
+    """Give the time of a record of many threads over one."""
+
+    def best(callers: int) -> float:
+        tries = [_together(ledger, act, callers, per) for _ in range(TRIES)]
+        return min(tries) / callers / per
+
     options = {} if sync is None else {"sync": sync}
     with _made(folder, **options) as ledger:
-        ratios = []
-        for _ in range(ROUNDS):
-            alone = min(_together(ledger, act, 1, per) for _ in range(TRIES))
-            shared = min(_together(ledger, act, THREADS, per) for _ in range(TRIES))
-            ratios.append(shared / THREADS / alone)
+        measured = rounds(lambda: best(THREADS), lambda: best(1))
         path = ledger.path
-    _check(path, 1 + TRIES * per * ROUNDS * (1 + THREADS))
-    return ratios
+    logs.check(path, 1 + TRIES * per * ROUNDS * (1 + THREADS))
+    return measured
 
 
 def _together(ledger: Ledger, act: Callable[[Ledger], None], callers: int, per: int) -> float:
@@ -241,7 +224,7 @@ def _together(ledger: Ledger, act: Callable[[Ledger], None], callers: int, per: 
     return seconds
 
 
-def processes(folder: Path) -> Measured:
+def processes(folder: Path) -> Spread:
     """Append by 4 processes, over one."""
     per = 40
     with _made(folder, sync=Slow()) as ledger:
@@ -252,19 +235,19 @@ def processes(folder: Path) -> Measured:
         alone = manager.Barrier(1)
         with start.Pool(PROCESSES) as pool:
             pool.starmap(_process, [(path, 1, go)] * PROCESSES, chunksize=1)
-            ratios = []
-            for _ in range(ROUNDS):
-                one = min(_at_once(pool, path, per, alone, 1) for _ in range(TRIES))
-                four = min(_at_once(pool, path, per, go, PROCESSES) for _ in range(TRIES))
-                ratios.append(four / PROCESSES / one)
-    _check(path, 1 + PROCESSES + TRIES * ROUNDS * per * (PROCESSES + 1))
-    name = f"a record of {PROCESSES} processes / of one, a sync of 2 ms"
-    return Measured(name, spread(ratios), 1 / 1.2)
+            measured = rounds(
+                lambda: _at_once(pool, path, per, go, PROCESSES),
+                lambda: _at_once(pool, path, per, alone, 1),
+            )
+    logs.check(path, 1 + PROCESSES + TRIES * ROUNDS * per * (PROCESSES + 1))
+    return measured
 
 
 def _at_once(pool: Any, path: Path, per: int, go: Any, processes: int) -> float:
-    seconds: list[float] = pool.starmap(_process, [(path, per, go)] * processes, chunksize=1)
-    return max(seconds)
+    """Give the seconds of a record in the fastest try."""
+    calls = [(path, per, go)] * processes
+    tries = [max(pool.starmap(_process, calls, chunksize=1)) for _ in range(TRIES)]
+    return float(min(tries)) / processes / per
 
 
 def _process(path: Path, per: int, go: Any) -> float:
@@ -306,13 +289,10 @@ def resolve_grown(small: tuple[Path, list[Card]], large: tuple[Path, list[Card]]
     from ledger import Ledger
 
     def decide(ledger: Ledger, cards: list[Card]) -> float:
-        cards = [cards.pop() for _ in range(4)]
+        def one() -> None:
+            ledger.resolve(cards.pop().hash, "approve", approver="user:approver-1")
 
-        def work() -> None:
-            for card in cards:
-                ledger.resolve(card.hash, "approve", approver="user:approver-1")
-
-        return cpu(work)
+        return statistics.median(cpu(one) for _ in range(4))
 
     with (
         Ledger.open(small[0], sync=Slow(0)) as few,
@@ -346,29 +326,3 @@ def _made(folder: Path, **options: Any) -> Iterator[Ledger]:
 
     with Ledger.init(folder / f"appending-{next(_NUMBERS)}", name="benchmark", **options) as ledger:
         yield ledger
-
-
-def _check(path: Path, records: int) -> None:
-    """The ledger holds all that was answered, is VERIFIED, and a changed bit of it is seen."""
-    from verifier.verify import verify
-
-    (segment,) = (path / "segments").iterdir()
-    chain = Path(os.environ["CARDCHAIN_STATE"], "cardchain")
-    keys = [str(key) for key in chain.glob("*/keys/*.json")]
-    report = verify([str(path)], keys)
-    assert report.verdict.value == "VERIFIED", report
-    assert report.logs[0].counts.records == records, (report.logs[0].counts.records, records)
-    logs.flipped(segment).replace(segment)
-    assert verify([str(path)], keys).verdict.value == "BROKEN"
-
-
-ALONE: tuple[Callable[[Path], Measured], ...] = (
-    single,
-    partial(many, 64, 1 / 12),
-    partial(many, 256, 1 / 18),
-    threads,
-    threads_issue,
-    threads_disk,
-    fairness,
-    processes,
-)

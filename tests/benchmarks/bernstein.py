@@ -49,15 +49,13 @@ class Log:
     def lines(self, count: int, others: int = 0) -> Iterator[tuple[str, bytes]]:
         """Yield the day and the line of the next `count` events."""
         source = random.Random(self.seed)
-        extracted = hmac.digest(bytes(32), KEY, "sha256")
-        derived = hmac.digest(extracted, b"audit\x01", "sha256")
-        keyed = hmac.new(derived, _PREFIX, hashlib.sha256)
+        keyed = hmac.new(derived(), digestmod=hashlib.sha256)
         events = self._events(source, others)
         for _ in range(count):
             stamp = datetime.fromtimestamp(self.at, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
             entry = next(events) | {"prev_hmac": self.prev, "scheme": 2, "timestamp": stamp}
             tag = keyed.copy()
-            tag.update((self.prev + _LINE.encode(entry)).encode())
+            tag.update(message(entry))
             self.prev = entry["hmac"] = tag.hexdigest()
             yield stamp[:10], _LINE.encode(entry).encode() + b"\n"
             self.at += self.step
@@ -111,7 +109,7 @@ class Log:
             "reasoning": f"Add the constant that endpoint {self.number} needs, and its test.",
             "rollback": {"irreversible": False, "procedure": _PROCEDURE.format(self.number)},
         }
-        return hashlib.sha256(_CARD.encode(envelope).encode()).hexdigest(), envelope
+        return hashlib.sha256(canonical(envelope)).hexdigest(), envelope
 
     def _of(
         self, card: str, kind: str, actor: str, details: dict[str, Any], *names: str
@@ -132,6 +130,22 @@ class Log:
             "resource_id": card,
             "resource_type": "approval_card",
         }
+
+
+def derived() -> bytes:
+    """The key of the tags."""
+    extracted = hmac.digest(bytes(32), KEY, "sha256")
+    return hmac.digest(extracted, b"audit\x01", "sha256")
+
+
+def message(entry: dict[str, Any]) -> bytes:
+    """What the tag of an entry covers; the entry has no tag yet."""
+    return _PREFIX + (entry["prev_hmac"] + _LINE.encode(entry)).encode()
+
+
+def canonical(envelope: dict[str, Any]) -> bytes:
+    """The bytes that the hash of a card is taken of."""
+    return _CARD.encode(envelope).encode()
 
 
 def written(folder: Path, events: int, *, daily: bool, others: int = 0) -> tuple[Path, Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from pathlib import Path
 
@@ -14,6 +15,8 @@ SEGMENT_BYTES = 64 * 1024 * 1024
 def export(folder: Path, records: int) -> tuple[Path, Path]:
     """Write an export and its key file; give both paths."""
     log, key = folder / f"{records}.cbor", folder / "key.json"
+    if log.exists():
+        return log, key
     with log.open("wb") as stream:
         for record in Chain().records(records):
             stream.write(record)
@@ -31,13 +34,38 @@ def governed(folder: Path, records: int) -> Path:
     return log
 
 
-def flipped(log: Path) -> Path:
-    """Write a copy with one bit of its middle changed."""
-    data = bytearray(log.read_bytes())
-    data[len(data) // 2] ^= 1
+def flipped(log: Path, at: int | None = None) -> Path:
+    """Write a copy with one bit changed: of its middle, or of the byte at an offset."""
     copy = log.with_name(f"flipped-{log.name}")
-    copy.write_bytes(data)
+    shutil.copyfile(log, copy)
+    _flip(copy, log.stat().st_size // 2 if at is None else at)
     return copy
+
+
+def _flip(path: Path, at: int) -> None:
+    with path.open("r+b") as stream:
+        stream.seek(at)
+        (byte,) = stream.read(1)
+        stream.seek(at)
+        stream.write(bytes([byte ^ 1]))
+
+
+def check(path: Path, records: int | None = None) -> None:
+    """A ledger holds so many records, is VERIFIED, and BROKEN with one bit of it changed.
+
+    The bit stays changed: nothing more can be measured in this ledger.
+    """
+    from verifier import verify
+
+    state = Path(os.environ["CARDCHAIN_STATE"], "cardchain")
+    keys = [str(key) for key in state.glob("*/keys/*.json")]
+    report = verify([str(path)], keys, jobs=2)
+    assert report.verdict.value == "VERIFIED", report
+    count = report.logs[0].counts.records
+    assert records in (count, None), (count, records)
+    *_, last = sorted((path / "segments").iterdir())
+    _flip(last, last.stat().st_size // 2)
+    assert verify([str(path)], keys, jobs=2).verdict.value == "BROKEN"
 
 
 def ledger(folder: Path, records: int) -> tuple[Path, list[Card]]:

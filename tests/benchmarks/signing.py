@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from measure import Spread, cpu, rounds
+import logs
+from measure import Spread, cpu, exactly, rounds
 
 if TYPE_CHECKING:
     from ledger import Ledger, Proposal
@@ -21,16 +23,18 @@ def checkpoint(small: Path, large: Path) -> Spread:
     """Sign a checkpoint some records after the last one: in the large ledger over the small."""
     from ledger import Ledger
 
-    def signed(ledger: Ledger) -> float:
-        ledger.issue_many([_ask() for _ in range(BEHIND)])
-        seconds = cpu(ledger.checkpoint)
-        assert ledger.checkpoint().checkpoint.size == ledger.status().count
-        return seconds
-
     with Ledger.open(small) as one, Ledger.open(large) as other:
         one.checkpoint()
         other.checkpoint()
         return rounds(lambda: signed(other), lambda: signed(one))
+
+
+def signed(ledger: Ledger) -> float:
+    """Give the seconds of a checkpoint some records after the last one."""
+    ledger.issue_many([_ask() for _ in range(BEHIND)])
+    seconds = cpu(ledger.checkpoint)
+    assert ledger.checkpoint().checkpoint.size == ledger.status().count
+    return seconds
 
 
 def receipt(small: Path, large: Path, folder: Path) -> Spread:
@@ -39,16 +43,16 @@ def receipt(small: Path, large: Path, folder: Path) -> Spread:
 
     def written(ledger: Ledger, card: str) -> float:
         path = folder / f"{next(_NUMBERS)}.receipt"
-        seconds = cpu(lambda: ledger.receipt(card, path))
-        assert path.read_bytes().startswith(b"\x85\x73cardchain-excerpt/1")
-        return seconds
+        return cpu(lambda: ledger.receipt(card, path))
 
     with Ledger.open(small) as one, Ledger.open(large) as other:
         cards = _lived(one), _lived(other)
-        return rounds(lambda: written(other, cards[1]), lambda: written(one, cards[0]))
+        measured = rounds(lambda: written(other, cards[1]), lambda: written(one, cards[0]))
+        _check(other, cards[1], folder)
+        return measured
 
 
-def receipt_size(large: Path, folder: Path) -> float:
+def receipt_size(large: Path, folder: Path) -> Spread:
     """Give the bytes of the receipt of a card that lived, without its envelope."""
     from ledger import Ledger
 
@@ -56,7 +60,22 @@ def receipt_size(large: Path, folder: Path) -> float:
         card = _lived(ledger)
         done = ledger.receipt(card, folder / f"{next(_NUMBERS)}.receipt")
         assert done.count == 4
-        return done.size - len(ledger.card(card).envelope.bytes)
+        _check(ledger, card, folder)
+        return exactly(done.size - len(ledger.card(card).envelope.bytes))
+
+
+def _check(ledger: Ledger, card: str, folder: Path) -> None:
+    """The receipt of a card is VERIFIED, and BROKEN with one bit of it changed."""
+    from verifier import verify
+
+    state = Path(os.environ["CARDCHAIN_STATE"], "cardchain", ledger.chain.hex())
+    keys = [str(key) for key in (state / "keys").iterdir()]
+    vkeys = (state / "signer" / "vkeys").read_text().splitlines()
+    path = folder / f"{next(_NUMBERS)}.receipt"
+    ledger.receipt(card, path)
+    report = verify([str(path)], keys, vkeys=vkeys)
+    assert report.verdict.value == "VERIFIED", report
+    assert verify([str(logs.flipped(path))], keys, vkeys=vkeys).verdict.value == "BROKEN"
 
 
 def _lived(ledger: Ledger) -> str:

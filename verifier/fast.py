@@ -167,7 +167,7 @@ class _Folding:
         record.kind, record.seq, record.at = kind, seq, now
         try:
             found = _read(record, card, body, more, state.cards)
-        except cbor.NotDeterministic:
+        except (IndexError, cbor.NotDeterministic):  # a body whose bytes end early is neither
             return False
         except jcs.JsonRefused:
             found = None

@@ -105,7 +105,7 @@ def hold_excerpt(anchors: Sequence[Anchor], chain: bytes | None) -> Held:
     given = [one for one in sound if one.role == GIVEN]
     joined = [one for one in given if enclosed and _joins(one, enclosed, sound)]
     apart = len(joined) < len(given)
-    reasons = {
+    reasons = _unmade(ours, others) | {
         "checkpoint_size": "an excerpt does not say how many records the log holds",
         "checkpoint_root": "an excerpt does not hold every record",
     }
@@ -166,13 +166,24 @@ def _first(rows: Iterable[Check], anchor: Anchor, ground: Ground) -> Failure | N
 def _reasons(
     anchors: Sequence[Anchor], roots: Mapping[int, bytes], apart: Sequence[Anchor]
 ) -> dict[str, str]:
-    reasons = {}
-    if not anchors:
-        names = ("", "_key", "_signature", "_size", "_root")
-        why = "no checkpoint of this chain" if apart else "no checkpoint"
-        reasons = {f"checkpoint{name}": why for name in names}
+    reasons = _unmade(anchors, apart)
+    if "checkpoint" in reasons:
+        reasons |= dict.fromkeys(("checkpoint_size", "checkpoint_root"), reasons["checkpoint"])
     elif not any(one.size in roots for one in anchors):
         reasons["checkpoint_root"] = "the records leave no root at a size that is signed"
     if not any(one.proof is not None and one.proof.old in roots for one in anchors):
         reasons["consistency"] = "no consistency proof"
+    return reasons
+
+
+def _unmade(anchors: Sequence[Anchor], apart: Sequence[Anchor]) -> dict[str, str]:
+    """Say which rows about checkpoints by themselves had none to look at, and why."""
+    if not any(one.checkpoint or one.malformed for one in anchors):
+        why = "no checkpoint of this chain" if apart else "no checkpoint"
+        return dict.fromkeys(("checkpoint", "checkpoint_key", "checkpoint_signature"), why)
+    reasons = {}
+    if all(one.role == ENCLOSED for one in anchors):
+        reasons["checkpoint_key"] = "no checkpoint was given"
+    if all(one.signed is None for one in anchors):
+        reasons["checkpoint_signature"] = "no signature under a given vkey"
     return reasons

@@ -132,7 +132,7 @@ ALONE = (
     Entry(
         "verify-no-key",
         "a verification without a key / with it",
-        1.05,
+        1.1,
         _verified(verifying.without_key),
     ),
     Entry(
@@ -156,7 +156,7 @@ ALONE = (
     Entry(
         "verify-bernstein",
         "a verification of a log of Bernstein / HMAC and SHA-256 of the same bytes",
-        8,
+        8.3,
         _verified(verifying.of_bernstein),
     ),
     Entry("page", "a report page of {page:,} records / their verification", 18, _page),
@@ -200,7 +200,7 @@ ALONE = (
 ON_LEDGERS = (
     Entry("cli-approve", f"cardchain approve {_LARGE}", 1.25, _grown(commands.approve)),
     Entry("cli-show", f"cardchain show {_LARGE}", 1.25, _grown(commands.show)),
-    Entry("resolve", f"Ledger.resolve {_LARGE}", 1.3, _grown(appending.resolve_grown)),
+    Entry("resolve", f"Ledger.resolve {_LARGE}", 1.5, _grown(appending.resolve_grown)),
     Entry("open", "Ledger.open at {most:,} records / at {few:,}", 1.25, _open),
     Entry("checkpoint", f"Ledger.checkpoint {_LARGE}", 1.25, _grown(_checkpoint)),
     Entry("receipt", f"Ledger.receipt {_LARGE}", 1.8, _receipt),

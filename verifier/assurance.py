@@ -156,6 +156,10 @@ def _all_signed(log: LogReport) -> LogReport:
     return log._replace(not_checked=tuple(said))
 
 
+def _is_pinned(log: LogReport) -> bool:
+    return any(row.check == "pinned_head" and row.outcome is Outcome.PASS for row in log.rows)
+
+
 def move_pin(report: Report, file: str, pin: Head | None) -> str:
     """Move the pin file on to the last record of what was verified, never back (spec §16.2).
 
@@ -164,6 +168,8 @@ def move_pin(report: Report, file: str, pin: Head | None) -> str:
     whole = _whole(report.logs)
     if report.verdict is not Verdict.VERIFIED or not whole or _disagree(whole):
         return ""
+    if pin is not None and not all(map(_is_pinned, whole)):
+        return ""  # what is pinned stands before what these logs were read from
     log = whole[0]
     if log.last_seq is None or (pin is not None and log.last_seq <= pin.seq):
         return ""

@@ -95,7 +95,7 @@ def _quoted(text: str) -> str:
 
 def is_name(name: str) -> bool:
     """Say whether a text can name a key: not empty, no space and no plus."""
-    return bool(name) and "+" not in name and not re.search(r"\s", name) and name.isprintable()
+    return bool(name) and "+" not in name and not re.search(r"[\s\ud800-\udfff]", name)
 
 
 def key_id(name: str, public: bytes) -> bytes:

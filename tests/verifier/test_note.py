@@ -94,7 +94,7 @@ def test_a_note_gives_its_text_and_lines() -> None:
         TEXT.replace("— cardchain", "— card chain"),
         TEXT.replace("— cardchain", "— card+chain"),
         TEXT.replace("— cardchain", "— card\u3000chain"),
-        TEXT.replace("— cardchain", "— card\u200bchain"),
+        TEXT.replace("— cardchain", "— card\u2028chain"),
         TEXT[:-1] + " \n",
         TEXT[:-2] + "\n",
         TEXT[:-1] + "=\n",

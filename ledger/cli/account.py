@@ -71,7 +71,7 @@ def _presented(entry: Entry, text: str) -> Iterator[str]:
         whole = data.decode("utf-8", "backslashreplace")
         yield from (f"  | {shown(line)}" for line in whole[:_LONGEST].split("\n"))
         if len(whole) > _LONGEST:
-            yield f"  [{len(whole) - _LONGEST} more characters; --json gives all]"
+            yield f" {_more(whole)}"
 
 
 def _decided(entry: Entry, issued: Entry | None) -> Iterator[str]:
@@ -105,7 +105,13 @@ def _kept(entry: Entry, name: str) -> Iterator[str]:
     data = entry.openings.get(name)
     if data is not None:
         whole = data.decode("utf-8", "backslashreplace")
-        yield f"  {name}: {quoted(whole[:_LONGEST])}"
+        yield f"  {name}: {quoted(whole[:_LONGEST])}{_more(whole)}"
+
+
+def _more(whole: str) -> str:
+    """Say how much of a long text is not printed."""
+    left = len(whole) - _LONGEST
+    return f" [{left} more characters; --json gives all]" if left > 0 else ""
 
 
 def _ran(entry: Entry) -> Iterator[str]:

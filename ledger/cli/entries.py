@@ -151,7 +151,7 @@ def detail(entry: Entry) -> str:
 def asked(envelope: bytes | None) -> str:
     """Say what a card asks for, in one line."""
     if envelope is None:
-        return "redacted"
+        return "envelope absent"
     task, step, tool = named(envelope)
     return f"{quoted(tool)} for {quoted(task)} {'' if step is None else quoted(step)}".rstrip()
 

@@ -19,7 +19,6 @@ from ledger.report.foreign import foreign_text
 from ledger.report.markup import code, instant, lines, pairs, sentences, table, text, value
 from verifier import Drift, Event, History
 
-_LONGEST = 20_000  # code points of a foreign or presented text that a page shows
 _NO_ENVELOPE = (
     "The envelope is not in this log: it was redacted, withheld or lost. "
     "What the card said cannot be shown; the events below stand for themselves."
@@ -114,9 +113,9 @@ def _presented(history: History) -> Iterator[str]:
 
 
 def _cut(body: str) -> str:
-    if len(body) <= _LONGEST:
+    if len(body) <= events.LONGEST:
         return body
-    return f"{body[:_LONGEST]}\n[cut after {_LONGEST} of {len(body)} characters]"
+    return f"{body[: events.LONGEST]}\n[cut after {events.LONGEST} of {len(body)} characters]"
 
 
 def _changes(history: History, envelope: Envelope | None, sight: Sight) -> Iterator[str]:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from ledger.report.markup import code, duration, text, utc, value
 from verifier import Drift, Event
+
+LONGEST: Final = 20_000
+"""Code points of a note, or of a foreign or presented text, that a page shows."""
 
 
 def detail(event: Event, issued_at: int | None, drift: Drift | None = None) -> str:
@@ -102,5 +105,9 @@ def _by(body: Mapping[str, Any]) -> str:
 
 
 def _note(event: Event) -> str:
-    note = event.openings.get("note")
-    return "" if note is None else f", note {value(note.decode('utf-8', 'backslashreplace'))}"
+    stored = event.openings.get("note")
+    if stored is None:
+        return ""
+    note = stored.decode("utf-8", "backslashreplace")
+    cut = f" [cut after {LONGEST} of {len(note)} characters]" if len(note) > LONGEST else ""
+    return f", note {value(note[:LONGEST])}{cut}"

@@ -156,6 +156,18 @@ def test_what_was_redacted_is_named_at_its_card_with_when_and_by_whom(ledger: Le
     assert "absent" not in section
 
 
+def test_a_long_note_is_cut_and_the_page_says_so(ledger: Ledger) -> None:
+    card = ledger.issue(
+        Proposal.for_tool_call(
+            task=("t", "s"), tool_name="pay", arguments={}, reasoning="r", ttl=600
+        )
+    )
+    ledger.resolve(card.hash, "reject", approver="user:a", target=card, note="n" * 30_000)
+    said = page_of(report_of(ledger)).text
+    assert max(map(len, re.findall("n+", said))) == 20_000
+    assert '" [cut after 20000 of 30000 characters]' in said
+
+
 def test_json_of_another_format_keeps_its_quotes_and_hides_nothing() -> None:
     stored = '{"a":"x\\"y\\\\","b":"\u202e"}'.encode()
     assert foreign_text(stored) == '{\n  "a": "x\\"y\\\\",\n  "b": "\\u{202e}"\n}\n'

@@ -212,8 +212,27 @@ def test_what_was_erased_is_named_with_when_by_whom_and_why(redacted: SimpleName
     raw = host.run("show", "approvals", card, "--raw")
     assert (raw.status, raw.out) == (2, "")
     assert host.ok("status", "approvals", "--approver", "user:ann").out.startswith(
-        f"{card} REJECTED redacted"
+        f"{card} REJECTED envelope absent"
     )
+
+
+def test_a_long_note_is_cut_and_says_so(host: SimpleNamespace) -> None:
+    card = host.issue()
+    host.ok("reject", "approvals", card, "--approver", "user:ann", "--note", "n" * 20_001)
+    (line,) = (
+        each
+        for each in host.ok("show", "approvals", card).out.splitlines()
+        if each.startswith("  note: ")
+    )
+    cut = "n" * 20_000
+    assert line == f'  note: "{cut}" [1 more characters; --json gives all]'
+
+
+def test_a_withheld_envelope_is_not_called_redacted(exported: SimpleNamespace) -> None:
+    exported.host.ok("export", "approvals", "-o", "bare.cbor", "--withhold", "envelope")
+    done = exported.host.run("log", "bare.cbor", "--kind", "issued")
+    assert "redacted" not in done.out
+    assert done.out.count(" envelope absent\n") == done.out.count(" issued ")
 
 
 def test_what_is_withheld_is_named_as_absent(exported: SimpleNamespace) -> None:

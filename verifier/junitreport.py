@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 from verifier.escape import escaped
 from verifier.report import Finding, LogReport, Outcome, Report, Row, Verdict
 from verifier.software import SOFTWARE
-from verifier.text import finding_lines, utc
+from verifier.text import finding_lines, open_end, utc
 
 _ELEMENTS = {Verdict.BROKEN: "failure", Verdict.CANNOT_VERIFY: "error"}
 
@@ -67,6 +67,9 @@ def _properties(report: Report, log: LogReport) -> Iterator[tuple[str, str]]:
     yield "verdict", log.verdict.value
     yield "verdict of all logs", report.verdict.value
     yield "assurance", " and ".join(log.assurance) or "none"
+    for name, last in (("signed", log.signed_to), ("pinned", log.pinned_to)):
+        if last is not None:
+            yield f"{name} up to seq", str(last)
     if report.header is not None:
         yield "software", report.header.software
         yield "source sha256", report.header.source_sha256 or "not at hand"
@@ -87,7 +90,9 @@ def _properties(report: Report, log: LogReport) -> Iterator[tuple[str, str]]:
         yield f"events {escaped(kind)}", str(number)
     for warning in log.warnings:
         yield "warning", warning
-    for sentence in log.not_checked:
+    if log.withheld_total:
+        yield "withheld openings", str(log.withheld_total)
+    for sentence in filter(None, (*log.not_checked, open_end(log))):
         yield "not checked", sentence
 
 

@@ -61,10 +61,17 @@ def _log(log: LogReport, verbose: bool) -> Iterator[str]:
         yield f"warning: {escaped(warning)}"
     for sentence in log.not_checked:
         yield f"not checked: {escaped(sentence)}"
-    if log.last_seq is not None and not log.complete and not log.scope:
-        yield f"not checked: the log may go on beyond seq {log.last_seq}; give --expect-head HEX"
+    if open_end(log):
+        yield f"not checked: {open_end(log)}"
     yield from _assurance(log)
     yield f"verdict of this log: {log.verdict.value}"
+
+
+def open_end(log: LogReport) -> str:
+    """Say that a log may go on, unless an expected head or count says otherwise (spec §10.4)."""
+    if log.last_seq is None or log.complete or log.scope:
+        return ""
+    return f"the log may go on beyond seq {log.last_seq}; give --expect-head HEX"
 
 
 def _assurance(log: LogReport) -> Iterator[str]:

@@ -110,3 +110,21 @@ def test_no_text_leaves_its_place(text: str) -> None:
         values = [*element.attrib.values(), *(element.text or "").splitlines()]
         assert not any(is_hidden(character) for value in values for character in value)
     assert root.get("time") == "1.500"
+
+
+def test_what_the_assurance_does_not_reach_is_in_the_properties() -> None:
+    log = LogReport(
+        "log.cbor",
+        "cardchain/1",
+        Verdict.VERIFIED,
+        last_seq=8,
+        assurance=("pinned", "signed"),
+        signed_to=5,
+        pinned_to=6,
+        withheld_total=2,
+    )
+    (suite,) = JUnitXml.fromstring(junit(Report((log,))).encode())
+    found = {item.name: item.value for item in suite.properties()}
+    assert (found["signed up to seq"], found["pinned up to seq"]) == ("5", "6")
+    assert found["withheld openings"] == "2"
+    assert found["not checked"] == "the log may go on beyond seq 8; give --expect-head HEX"

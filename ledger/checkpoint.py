@@ -216,6 +216,15 @@ def _resumed(path: Path, log: Log, held: Signing, known: Signed, progress: Progr
             growth.add(stored, _digest(stored.data))
         if growth.frontier.size and growth.frontier.root() == checkpoint.root:
             return growth
+    if last is not None and log.store.origin().seq <= last.checkpoint.size < checkpoint.size:
+        _regrown(path, log, held, last.checkpoint, progress)
+    return _regrown(path, log, held, checkpoint, progress)
+
+
+def _regrown(
+    path: Path, log: Log, held: Signing, checkpoint: Checkpoint, progress: Progress
+) -> Growth:
+    """Give the tree of a checkpoint, computed again from the first record that is there."""
     growth = grow(path, log, held.tiles, checkpoint.size, progress)
     if growth.frontier.size != checkpoint.size or growth.frontier.root() != checkpoint.root:
         raise SignerRefuses(path, checkpoint.size, "the records have another root")

@@ -30,8 +30,9 @@ from ledger.errors import (
 )
 from ledger.note import NoteMalformed, Signature
 from ledger.signer import SigningKey, Vkey
-from ledger.signing import held
-from ledger.tree import proves_consistency
+from ledger.signing import Last, held
+from ledger.store.contract import Position
+from ledger.tree import Frontier, proves_consistency
 
 NUMBERS = count()
 
@@ -331,6 +332,24 @@ def test_two_signed_roots_of_one_size_are_refused(signing: Ledger) -> None:
         signed.path.write_bytes(signer.sign(other))
     with pytest.raises(SignerRefuses):
         signing.checkpoint()
+
+
+def test_a_larger_checkpoint_that_does_not_extend_the_last_one_is_not_gone_on_from(
+    signing: Ledger,
+) -> None:
+    """The host was put back to an older copy between the two, and its key signed both."""
+    grow(signing, 2)
+    signed = signing.checkpoint()
+    older = note.Checkpoint(signing.chain, signed.checkpoint.size - 1, bytes(32))
+    before = Frontier(older.size - 1, (bytes(32),) * (older.size - 1).bit_count())
+    with held(signing.chain) as signer:
+        position = Position(older.size - 1, 0, 0)
+        signer.remember(Last(signer.sign(older), older, before, position))
+    grow(signing, 1)
+    with pytest.raises(SignerRefuses) as caught:
+        signing.checkpoint()
+    assert caught.value.size == older.size
+    assert len(notes_of(signing)) == 1
 
 
 def test_a_record_that_does_not_hold_is_not_signed(signing: Ledger) -> None:

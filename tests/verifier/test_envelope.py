@@ -140,6 +140,7 @@ def test_plain_reading_never_accepts_what_the_schema_refuses(
             document["issued_at"],
             document["not_after"],
             document.get("grant_ttl"),
+            "approval_basis" in document,
         )
 
 

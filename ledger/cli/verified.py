@@ -102,8 +102,10 @@ class Evidence:
 
 
 def _state(history: History) -> str:
-    state = history.state or "not known"
-    return f"{state} (not sure)" if history.doubt and history.state else state
+    marks = ["not sure"] if history.doubt and history.state else []
+    marks += ["with findings"] if history.findings else []
+    said = f" ({', '.join(marks)})" if marks else ""
+    return f"{history.state or 'not known'}{said}"
 
 
 def _finding(found: Finding) -> Iterator[str]:

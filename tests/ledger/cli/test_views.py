@@ -267,8 +267,20 @@ def test_a_changed_byte_that_the_index_covers_is_told_too(story: SimpleNamespace
         assert done.err.endswith("cardchain: BROKEN\n")
     assert "\nnote: the state is not sure: " in shown.out
     assert "\ndecided: no sound record\n" in shown.out
-    assert " (not sure) " in state.out
+    assert re.search(r" \(not sure(, with findings)?\) ", state.out)
     assert story.host.ok("log", "approvals").out.count("\n") == 11
+
+
+def test_a_state_that_rests_on_a_broken_rule_is_marked(empty_host: SimpleNamespace) -> None:
+    """The record is sound, so it makes the state: a decision after its time, yet APPROVED."""
+    fixtures = Path(__file__).parents[3] / "fixtures"
+    log = str(fixtures / "cases" / "decision_after_clock_reset" / "log.cbor")
+    chosen = ("--key", str(fixtures / "keys" / "a.json"))
+    listed = empty_host.run("status", log, *chosen, "--step", "again")
+    assert (listed.status, listed.out.split()[1:4]) == (3, ["APPROVED", "(with", "findings)"])
+    shown = empty_host.run("show", log, "a7f6fe8b9a28", *chosen)
+    assert "\nstate: APPROVED (with findings) at the end of this log" in shown.out
+    assert "\nAPPROVED (with findings) 1\n" in empty_host.run("status", log, *chosen).out
 
 
 def test_a_log_of_another_system_is_read(tmp_path: Path, empty_host: SimpleNamespace) -> None:

@@ -64,6 +64,12 @@ def _count(text: str) -> int:
     return int(text)
 
 
+def _jobs(text: str) -> int:
+    if not re.fullmatch(r"[1-9][0-9]?", text, re.ASCII):
+        raise argparse.ArgumentTypeError("expected a number from 1 to 99")
+    return int(text)
+
+
 def parser() -> argparse.ArgumentParser:
     """Give the parser of the command's arguments."""
     command = _Parser(
@@ -99,7 +105,7 @@ def parser() -> argparse.ArgumentParser:
     )
     _add_anchors(command)
     command.add_argument(
-        "--jobs", type=_count, default=1, metavar="N", help="check records in N processes"
+        "--jobs", type=_jobs, default=1, metavar="N", help="check records in N processes"
     )
     command.add_argument(
         "--profile",

@@ -237,7 +237,7 @@ _OPTIONS: Final = (
     click.option(
         "--jobs",
         metavar="N",
-        type=click.IntRange(1),
+        type=click.IntRange(1, 99),
         default=1,
         help="Check records in N processes.",
     ),

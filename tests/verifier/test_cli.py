@@ -223,3 +223,10 @@ def test_closed_standard_files_are_named(file: str, shell: str, status: int, sai
     )
     assert run.returncode == status
     assert said in run.stdout + run.stderr
+
+
+@pytest.mark.parametrize("number", ["0", "100", "-1", "two"])
+def test_a_number_of_jobs_that_nobody_means_is_refused(number: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.status(["log.cbor", "--jobs", number])
+    assert ended.value.code == 2

@@ -119,7 +119,12 @@ def with_assurance(
     log: LogReport, sight: Sight, pin: Head | None, required: Collection[str]
 ) -> LogReport:
     """Say how much the verdict on a log rests on, and whether that is enough (spec §16.3)."""
-    log = _with_words(log, sight, pin)
+    log = _with_required(_with_words(log, sight, pin), required)
+    all_signed = log.signed_to is not None and log.signed_to == log.last_seq
+    return _all_signed(log) if all_signed and log.format == VERSION else log
+
+
+def _with_required(log: LogReport, required: Collection[str]) -> LogReport:
     if not required:
         return log
     if log.verdict is not Verdict.VERIFIED:
@@ -142,12 +147,11 @@ def _with_words(log: LogReport, sight: Sight, pin: Head | None) -> LogReport:
     seqs += [] if pin is None or "pinned_head" not in held else [pin.seq]
     pinned = bool(seqs) or "expected_head" in held
     words = ([PINNED] if pinned else []) + ([SIGNED] if sight.signed_to else [])
-    log = log._replace(
+    return log._replace(
         assurance=tuple(words or (WEAKEST,)),
         pinned_to=max(seqs, default=None),
         signed_to=sight.signed_to - 1 if sight.signed_to else None,
     )
-    return log if log.format != VERSION or log.signed_to != log.last_seq else _all_signed(log)
 
 
 def _all_signed(log: LogReport) -> LogReport:

@@ -151,7 +151,7 @@ def _judge(
         if not (once and failure.check.id in said):
             failures.append(failure)
         if once:
-            said.add(failure.check.id)
+            said.update(_ONCE if failure.check.id in _ONCE else (failure.check.id,))
     return tuple(failures), sound
 
 
@@ -169,7 +169,7 @@ def _reasons(
     reasons = _unmade(anchors, apart)
     if "checkpoint" in reasons:
         reasons |= dict.fromkeys(("checkpoint_size", "checkpoint_root"), reasons["checkpoint"])
-    elif not any(one.size in roots for one in anchors):
+    elif not any(one.signed and one.size in roots for one in anchors):
         reasons["checkpoint_root"] = "the records leave no root at a size that is signed"
     if not any(one.proof is not None and one.proof.old in roots for one in anchors):
         reasons["consistency"] = "no consistency proof"

@@ -111,6 +111,14 @@ class Ring:
         """Give the chain of the key with this kid, if there is one."""
         return next((chain for chain, known in self._keys if known == kid), None)
 
+    def chain_for(self, named: bytes | None, kid: bytes) -> bytes | None:
+        """Give the chain of a record under a kid: the one that it names, if there is a key of it.
+
+        Else that of the key with this kid; of a record of a later version only the kid can be read.
+        """
+        keyed = named is not None and self.hmac(named, kid) is not None
+        return named if keyed else self.chain_of(kid) or named
+
     def pins(self, chain: bytes) -> list[Pin]:
         """Give the records that the keys of a chain pin."""
         return [pin for known, pin in self._pins if known == chain]

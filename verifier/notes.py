@@ -78,7 +78,7 @@ def note_card(record: Evidence, claim: dict[str, Any], state: State, tally: Tall
         state.witnesses.pop(number, None)
     state.governance.issue(number, document)
     named = profile_of(document) is not None or state.governance.governs
-    tally.governed += named
+    tally.governed += named and (document is not None or state.governance.governs)
     if named or state.floor:
         state.cards.flags[number] |= GOVERNED
 

@@ -73,10 +73,10 @@ def verify_excerpt(
     try:
         excerpt = parse_excerpt(segment.path, _gather(segment))
     except (ExcerptRefused, Unreadable) as error:
+        reading.inputs += [segment.input()] if segment.opened else []
         return _refused(segment, Replay(state), reading, error), Sight({})
-    finally:
-        reading.inputs.append(segment.input())
 
+    reading.inputs.append(segment.input())
     left_out = (*_LEFT_OUT, *(() if excerpt.scope.card is None else _LEFT_OUT_OF_RECEIPTS))
     skipped = (*left_out, *(("opening_missing",) if auditor.allow_withheld else ()))
     reading.reasons |= dict.fromkeys(left_out, "it rests on records that an excerpt leaves out")

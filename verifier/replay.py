@@ -119,9 +119,9 @@ class Replay:
     def _begin(self, record: Evidence) -> None:
         """Take chain and pins from the first record; what stands before a later seq is unknown."""
         state = self.state
-        if state.chain is None and record.chain is not None:
-            known = state.ring.hmac(record.chain, record.kid) is not None
-            self.be_of(record.chain if known else state.ring.chain_of(record.kid) or record.chain)
+        chain = state.chain or state.ring.chain_for(record.chain, record.kid)
+        if state.chain is None and chain is not None and record.version is not None:
+            self.be_of(chain)
         if state.expected_seq is None and record.seq is not None:
             self.begins_at = record.seq
             if self.since is not None and (self.passed_over or record.seq == self.since.seq):

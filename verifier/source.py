@@ -42,6 +42,7 @@ class Segment:
         self.live = live
         self._size = 0
         self._ended = False
+        self.opened = False  # whether there was a file that could be read
         self._ahead: Iterator[bytes] | None = None  # what `lead` has begun to read
         self._sha256 = hashlib.sha256()
 
@@ -140,6 +141,7 @@ class Segment:
     def _read(self, stream: BinaryIO, size: int = CHUNK) -> bytes:
         chunk = stream.read(size) or b""
         self._ended = not chunk
+        self.opened = True
         self._size += len(chunk)
         self._sha256.update(chunk)
         return chunk

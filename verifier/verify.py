@@ -221,7 +221,7 @@ def _replay(path: str, file: source.Segment | None, replay: Replay, reading: Rea
         except Lost:
             reading.not_read.append(f"the rest of {part.path}: too many bytes are no record")
         finally:
-            reading.inputs.append(part.input())
+            reading.inputs += [part.input()] if part.opened else []
         if not parts and part.seq is not None and not part.live:
             parts = source.later(part)  # a writer began them after the folder was listed
     if reading.before is not None:

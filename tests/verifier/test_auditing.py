@@ -115,6 +115,21 @@ def test_of_many_checkpoints_that_fail_the_smallest_is_told(long: Any, tmp_path:
     assert report.logs[0].findings[-1].file.endswith("2.note")
 
 
+def test_a_wrong_root_explains_a_size_that_is_not_reached(long: Any, tmp_path: Path) -> None:
+    signer = Signer(f"cardchain/{long.chain.hex()}")
+    text = f"{signer.name}\n3\n{base64(bytes(32))}\n"
+    short = b"".join(long.records[:4])
+    report = run(long, tmp_path, signed(long), f"{text}\n{signer.line(text)}", data=short)
+    assert found(report) == [("key_missing", 0), ("checkpoint_root", None)]
+
+
+def test_a_root_that_nobody_signed_is_not_compared(long: Any, key: str, tmp_path: Path) -> None:
+    note = signed(long, 5, Signer(f"cardchain/{long.chain.hex()}", 1))
+    report = run(long, tmp_path, note, key_files=[key])
+    assert found(report) == [("checkpoint_key", None)]
+    assert row(report, "checkpoint_root")[0] is Outcome.NOT_CHECKED
+
+
 def test_a_consistency_proof_is_held_against_the_log(long: Any, tmp_path: Path) -> None:
     proof = consistency(long, 5, signed(long, 9), 9)
     report = run(long, tmp_path, signed(long), proof)
@@ -201,6 +216,7 @@ def test_a_report_says_who_is_to_be_believed(long: Any, key: str, tmp_path: Path
 
     assert said() == said(signed(long, 12)) == said(signed(long), vkeys=()) == [True, False]
     assert said(signed(long)) == said(signed(long, 5), signed(long)) == [False, True]
+    assert said(consistency(long, 5, signed(long)), required=["pinned"]) == [True, False]
 
 
 def test_what_is_not_verified_has_no_assurance(long: Any, tmp_path: Path) -> None:

@@ -276,6 +276,7 @@ def test_a_form_that_is_not_the_one_is_one_finding(days: Any, key: str, tmp_path
         report = run(days, bad, tmp_path, key_files=[key])
         assert checks_of(report) == [("excerpt", None)]
         assert report.verdict is Verdict.BROKEN
+        assert [one.bytes for log in report.logs for one in log.inputs] == [len(bad)]
 
 
 @pytest.mark.parametrize(

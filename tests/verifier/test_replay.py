@@ -11,6 +11,7 @@ import pytest
 
 from verifier import Report, Verdict, verify
 from verifier.replay import MAX_FINDINGS
+from verifier.report import Outcome
 
 Judge = Callable[[bytes], Report]
 
@@ -322,6 +323,41 @@ def test_what_cannot_be_verified_hides_nothing_that_is_broken(judge: Judge, new_
         ("opened", MAX_FINDINGS + 2),
     ]
     assert report.logs[0].findings_total == MAX_FINDINGS + 2
+
+
+def test_an_envelope_that_hashes_to_no_card_does_not_count(judge: Judge, log: Any) -> None:
+    """Whatever check failed before that of the hash: here the tag, or the tag alone."""
+    both = log.data.replace(b"duplicate payment", b"duplicate Payment")
+    (edited,) = judge(both[:-1] + bytes([both[-1] ^ 1])).logs
+    (tag,) = judge(log.data[:-1] + bytes([log.data[-1] ^ 1])).logs
+    total = log.data.count(b"duplicate payment")
+    assert [(one.counts.envelopes_ok, one.counts.envelopes_total) for one in (edited, tag)] == [
+        (0, total),
+        (total, total),
+    ]
+
+
+def test_no_profile_is_held_against_envelopes_that_nobody_sees(judge: Judge, new_log: Any) -> None:
+    log = new_log()
+    redacted_at_issue(log, {})
+    rows = {row.check: row.outcome for row in judge(log.data).logs[0].rows}
+    names = ("floor", "fixed_parameter", "self_approval", "assurance", "profile")
+    assert {rows[name] for name in names} == {Outcome.NOT_CHECKED}
+
+
+@pytest.mark.parametrize("count", [0, 2])
+def test_a_tag_of_a_later_version_is_checked_at_the_first_record_too(
+    judge: Judge, new_log: Any, count: int
+) -> None:
+    log = new_log()
+    log.add("opened", None, {"name": "test", "software": "tests"}, v="cardchain/2")
+    for number in range(count):
+        log.issue(number)
+    first, *rest = log.records
+    report = judge(log.data)
+    assert (report.verdict, found(report)[0]) == (Verdict.CANNOT_VERIFY, ("version", None))
+    report = judge(b"".join([first[:-1] + bytes([first[-1] ^ 1]), *rest]))
+    assert (report.verdict, found(report)[0]) == (Verdict.BROKEN, ("tag", None))
 
 
 def test_a_finding_quotes_only_the_beginning_of_a_long_text(judge: Judge, new_log: Any) -> None:

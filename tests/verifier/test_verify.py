@@ -177,6 +177,11 @@ def test_an_unreadable_segment_accuses_nobody(log: Any, key: str, tmp_path: Path
     assert checks_of(report) == ["unreadable"]
 
 
+def test_a_file_that_is_not_there_has_no_digest(file: Path, key: str, tmp_path: Path) -> None:
+    there, missing = run([file, tmp_path / "none.cbor"], key).logs
+    assert [len(there.inputs), len(missing.inputs)] == [1, 0]
+
+
 def test_a_key_file_that_is_of_no_use_is_a_warning(file: Path, key: str, tmp_path: Path) -> None:
     report = verify([str(file)], [key, str(tmp_path / "absent")], environ={})
     assert report.verdict is Verdict.VERIFIED

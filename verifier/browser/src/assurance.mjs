@@ -1,6 +1,8 @@
 /* How much a verdict rests on, and the head that the auditor keeps (spec §16). */
 
 import { PIN_FORMAT } from "./anchors.mjs";
+import { digestAt } from "./extent.mjs";
+import { WHO_MADE_IT, WHO_SIGNED_IT } from "./not_checked.mjs";
 import { addFinding, setRow, worst } from "./report.mjs";
 
 /**
@@ -13,6 +15,8 @@ export function judgeAssurance(logs, { pin, require }) {
     if (require.length > 0) judgeRequired(log, require);
     if (log.verdict !== "VERIFIED") Object.assign(log, { pinnedTo: null, signedTo: null });
     log.assurance = assuranceOf(log);
+    if (isAllSigned(log))
+      log.notChecked = log.notChecked.map((said) => (said === WHO_MADE_IT ? WHO_SIGNED_IT : said));
   }
   return pin === null ? null : movedPin(logs, pin);
 }
@@ -20,15 +24,15 @@ export function judgeAssurance(logs, { pin, require }) {
 function judgePin(log, pin, logs) {
   const leave = (why) => setRow(log, "pinned_head", "NOT CHECKED", why);
   if (pin.isAbsent) {
-    log.notChecked.push("a head that was seen before: this first look was not pinned");
+    if (!log.isExcerpt)
+      log.notChecked.push("a head that was seen before: this first look was not pinned");
     leave("no head was pinned before: this is the first look");
   } else if (log.isExcerpt) leave("an excerpt does not show which record is the last");
-  else if (log.lastSeq === null) leave("no record");
+  else if (log.chain === null || log.lastSeq === null) leave("no record");
   else if (log.chain !== pin.chain && mayBeAnother(log, pin, logs)) {
     leave("the pin is of another chain, of which a log was given or may be missing");
-  } else if (log.chain === pin.chain && log.firstSeq > pin.seq) {
-    leave("the log begins after the pinned record");
-  } else holdPin(log, pin);
+  } else if (log.chain !== pin.chain) holdPin(log, pin, undefined);
+  else judgeDigest(log, pin, digestAt(log.log, pin.seq), leave);
 }
 
 /** Whether another input is, or may be, the log that the pin is of. */
@@ -39,8 +43,14 @@ function mayBeAnother(log, pin, logs) {
   );
 }
 
-function holdPin(log, pin) {
-  const digest = log.chain === pin.chain ? log.records.get(pin.seq)?.digest : undefined;
+function judgeDigest(log, pin, digest, leave) {
+  if (digest === undefined && log.firstSeq > pin.seq)
+    leave("the log begins after the pinned record");
+  else if (digest === undefined && !log.isEndKnown) leave("the log was not read to its end");
+  else holdPin(log, pin, digest);
+}
+
+function holdPin(log, pin, digest) {
   if (digest === pin.digest) {
     setRow(log, "pinned_head", "PASS", "");
     log.pinnedTo = Math.max(log.pinnedTo ?? 0, pin.seq);
@@ -58,6 +68,11 @@ function assuranceOf(log) {
   if (log.pinnedTo !== null) words.push("pinned");
   if (log.signedTo !== null) words.push("signed");
   return words.length === 0 ? ["integrity only"] : words;
+}
+
+/** Whether a checkpoint under a given vkey covers every record of a whole log. */
+function isAllSigned({ verdict, isExcerpt, signedTo, lastSeq }) {
+  return verdict === "VERIFIED" && !isExcerpt && signedTo !== null && signedTo === lastSeq;
 }
 
 function judgeRequired(log, require) {

@@ -65,7 +65,7 @@ export const CARD_CHECKS = {
     if (record.card === null || record.kind === "issued" || isAsk) return undefined;
     if (log.state.issued(record.card) !== null) return null;
     if (log.state.cards.get(record.card)?.isTouched) return undefined;
-    if (log.state.isEdgeOpen && !namesAnother(log, record)) return EDGE;
+    if (log.state.isEdgeOpen && mayBeCarried(log, record)) return EDGE;
     if (log.state.epoch > 0) return undefined;
     return { expected: "an issued record of this card before", found: "none" };
   },
@@ -125,10 +125,10 @@ export const CARD_CHECKS = {
   }),
 };
 
-/** Whether the last event that a record names for its card is there, and about another card. */
-function namesAnother(log, record) {
-  const named = log.records.get(record.body.get("of"));
-  return named !== undefined && !named.isUnsound && named.card !== record.card;
+/** Whether a card may be from before the left edge: the last event named for it stands there. */
+function mayBeCarried({ state, first, scope }, { card, body }) {
+  if (scope !== null || state.carried.has(card)) return true;
+  return !body.has("of") || first.seq === null || body.get("of") < first.seq;
 }
 
 /** The step of an issued record where it may be judged; null where it is new, else undefined. */

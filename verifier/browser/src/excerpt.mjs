@@ -59,10 +59,13 @@ export async function excerptOf(bytes) {
     records: records.map(bareRecord),
     proofs: proofsOf(proofs),
   };
+  const seqs = found.records.map((record) => record.seq);
   ascending(
-    found.records.map((record) => record.seq).filter((seq) => seq !== null),
+    seqs.filter((seq) => seq !== null),
     "records",
   );
+  if (!seqs.includes(null) && found.proofs.some((proof) => !seqs.includes(proof.index)))
+    throw new Malformed("a proof of no record of it");
   await putIn(found.records, openings);
   if (found.scope.card) checkReceipt(found);
   return found;
@@ -167,16 +170,15 @@ function checkReceipt({ scope, records }) {
 
 /**
  * Says of each record whether it is covered, and whether its proof fails (spec §14.3).
- * The records have their digests already; `isSigned`: whether a given vkey signed the checkpoint.
+ * The records have their digests already; `note`: the checkpoint of the proofs.
  */
-export async function cover({ records, proofs }, isSigned) {
-  if (!isSigned) return;
+export async function cover({ records, proofs }, note) {
   const bySeq = new Map(records.map((record) => [record.seq, record]));
   await Promise.all(
     proofs.map(async (proof) => {
       const record = bySeq.get(proof.index);
       if (record === undefined) return;
-      record.proofFails = !(await includes(proof, fromHex(record.digest), proof.note));
+      record.proofFails = !(await includes(proof, fromHex(record.digest), note));
       record.isCovered = !record.proofFails;
     }),
   );

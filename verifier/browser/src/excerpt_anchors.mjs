@@ -1,9 +1,8 @@
 /* The checkpoint of an excerpt, held together with those that an auditor kept (spec §13.7, §14.3). */
 
 import { sameBytes } from "./bytes.mjs";
-import { checkpointsOf } from "./anchors.mjs";
-import { Malformed, signedUnder } from "./note.mjs";
-import { consistencyProof } from "./proofs.mjs";
+import { checkpointsOf, readAnchor } from "./anchors.mjs";
+import { Malformed, noteFrom, signedUnder } from "./note.mjs";
 import { extendsTree } from "./tree.mjs";
 
 /**
@@ -18,9 +17,11 @@ export async function excerptAnchors(file, excerpt, options, chain) {
     isExcerpt: true,
     isSigned: false,
     held: [],
-    own: excerpt.proofs[0]?.note ?? null,
+    own: null,
+    hasProof: excerpt.proofs.length > 0,
     consistency: "none",
   };
+  if (found.hasProof) readOwn(file, excerpt.proofs[0], found);
   await judgeOwn(file, found, vkeys, chain);
   if (found.own === null || !found.isSigned || given.checkpoints.length === 0) return found;
   found.consistency = "open";
@@ -29,13 +30,26 @@ export async function excerptAnchors(file, excerpt, options, chain) {
   return found;
 }
 
+function readOwn(file, { noteText }, found) {
+  try {
+    found.own = noteFrom(noteText);
+  } catch (error) {
+    if (!(error instanceof Malformed)) throw error;
+    found.looked.push({ isEnclosed: true, isSigned: null });
+    const expected = "its one form";
+    found.findings.push({ check: "checkpoint", file, expected, found: error.message });
+  }
+}
+
 /** The checkpoint in the proofs is delivered: one that no given vkey signed is left aside. */
 async function judgeOwn(file, found, vkeys, chain) {
-  if (found.own === null || (vkeys.length === 0 && found.own.chain === chain)) return;
-  const { signed, ...fault } = await signedUnder(found.own, vkeys, chain);
-  if (signed) found.isSigned = true;
+  if (found.own === null) return;
+  const { isSigned, ...fault } = await signedUnder(found.own, vkeys, chain);
+  found.looked.push({ isEnclosed: true, isSigned });
+  if (fault.check === undefined) found.isSigned = true;
   else if (fault.check === "checkpoint_key") {
-    found.aside = `the checkpoint in ${file} is left aside: no given vkey signed it`;
+    if (vkeys.length > 0)
+      found.aside = `the checkpoint in ${file} is left aside: no given vkey signed it`;
   } else found.findings.push({ ...fault, file });
 }
 
@@ -54,26 +68,19 @@ async function compare(checkpoint, proofs, found, vkeys, chain) {
 }
 
 async function tryProof({ name, bytes }, { older, newer, checkpoint }, found, vkeys, chain) {
-  let proof;
-  try {
-    proof = consistencyProof(bytes);
-  } catch (error) {
-    if (!(error instanceof Malformed)) throw error;
-    fail(found, {
-      check: "consistency",
-      file: name,
-      expected: "a consistency proof",
-      found: error.message,
-    });
+  const { note, proof, fault: wrong } = readAnchor(bytes, true);
+  if (wrong !== undefined) {
+    fail(found, { ...wrong, file: name });
     return;
   }
-  const { signed, ...fault } = await signedUnder(proof.note, vkeys, chain);
-  if (!signed) {
-    fail(found, { ...fault, file: name });
+  const fault = await signedUnder(note, vkeys, chain);
+  if (fault.check !== undefined) {
+    const { check, expected, found: is } = fault;
+    fail(found, { check, expected, found: is, file: name });
     return;
   }
-  if (proof.oldSize !== older.size || proof.note.size !== newer.size) return;
-  const isSame = sameBytes(proof.note.root, newer.root);
+  if (proof.oldSize !== older.size || note.size !== newer.size) return;
+  const isSame = sameBytes(note.root, newer.root);
   if (isSame && (await extendsTree(older, newer, proof.path))) agree(checkpoint, found);
   else {
     const expected = "a proof that the newer tree extends the older one";

@@ -43,10 +43,11 @@ const OF_ANY_VERSION = ["limits", "deterministic", "shape", "version", "key_miss
 const TAKES_IN_BYTES = ["framing", "shape", "tag"];
 
 export class Log {
-  /** `ring`: kid to key of this chain; `files`: digest to profile bytes; `floor`: a class index. */
   /**
-   * `sizes`: those of the checkpoints at hand; `scope`: of an excerpt, {card} or {from, to}, else
-   * null; `allowsWithheld`: whether openings may be absent.
+   * `ring`: kid to key of this chain; `profiles`: digest to profile bytes; `floor`: a class index;
+   * `passed`: the records below a kept checkpoint; `sizes`: those of the checkpoints at hand;
+   * `scope`: of an excerpt, {card} or {from, to}, else null; `allowsWithheld`: whether openings may
+   * be absent.
    */
   constructor({
     chain,
@@ -55,11 +56,12 @@ export class Log {
     profiles,
     floor,
     since,
+    passed = null,
     sizes = [],
     scope = null,
     allowsWithheld = false,
   }) {
-    Object.assign(this, { chain, ring, pins, floor, since, scope, allowsWithheld });
+    Object.assign(this, { chain, ring, pins, floor, since, passed, scope, allowsWithheld });
     this.governance = new Governance(profiles);
     this.thresholds = [0, ...sizes];
     this.soundNext = null; // the seq after the sound records from the first one on
@@ -87,9 +89,11 @@ export class Log {
     this.prunedBefore = 0;
     this.edge = { isOpened: false };
     this.isProofOpen = false; // the proof of a rekeyed record was not checked: its secret is missing
+    this.rested = new Set(); // checks of this record that rest on records before the edge
     this.edgeEvents = new Map(); // check to how many events rest on records before the edge
     this.lastDigest = null;
     this.lastSeq = null;
+    this.isLastUnplaced = false; // the seq of the last record cannot be read
     this.head = null;
     this.lastCheck = null;
     this.afterUnsound = false;
@@ -134,8 +138,13 @@ export class Log {
     this.place(record);
     const isJudged = this.state.issued(record.card)?.epoch === this.state.epoch;
     const outcome = this.check(record);
-    this.tally.take(record, outcome.failed !== null, isJudged && outcome.failed === null);
-    this.leave(record, outcome);
+    const hasFailed = outcome.failed !== null;
+    const isUnsound = outcome.belongs || isUnsoundBy(record, outcome.failed);
+    this.tally.take(record, {
+      isWrong: !isUnsound && (hasFailed || this.breaksBesides(record)),
+      isGood: isJudged && !hasFailed,
+    });
+    this.leave(record, outcome, isUnsound);
   }
 
   begin(record) {
@@ -207,13 +216,14 @@ export class Log {
     const skipped = record.placed === BELONGS ? NOT_WHERE_BELONGING : [];
     let belongs = record.placed === BELONGS;
     let version = null;
+    this.rested.clear();
     for (const check of RUNNING) {
       if (!appliesTo(check, record) || skipped.includes(check.group)) continue;
       if (this.scope !== null && NOT_IN_EXCERPT.includes(check.id)) continue;
       const found = check.run(this, record);
       if (found === undefined || found === null) continue;
       if (found === EDGE) {
-        this.edgeEvents.set(check.id, (this.edgeEvents.get(check.id) ?? 0) + 1);
+        this.rested.add(check.id);
       } else if (found === BELONGS) {
         belongs = true;
         if (check.id !== "sequence") return { failed: null, belongs };
@@ -227,29 +237,38 @@ export class Log {
     return { failed: null, belongs };
   }
 
-  leave(record, { failed, belongs }) {
-    const isUnsound =
-      record.isOtherVersion ||
-      (failed !== null &&
-        (UNSOUND_GROUPS.includes(failed.group) || UNSOUND_CHECKS.includes(failed.id)));
+  /** Whether a dispatch breaks a rule that is not reported, as its card has a finding already. */
+  breaksBesides(record) {
+    const card = record.kind === "dispatched" ? this.state.cards.get(record.card) : undefined;
+    if (!card?.isTouched) return false;
+    card.isTouched = false;
+    const faults = RUNNING.filter(
+      ({ group, cannot }) => NOT_WHERE_TOUCHED.includes(group) && !cannot,
+    ).map((check) => check.run(this, record));
+    card.isTouched = true;
+    return faults.some((fault) => fault && fault !== EDGE && fault !== BELONGS);
+  }
+
+  leave(record, { failed, belongs }, isUnsound) {
     this.inForeignRun = failed?.id === "chain" || (belongs && record.chain !== this.chain);
     if (failed !== null || belongs) this.touch(record);
-    if (isUnsound || belongs) {
+    if (isUnsound) {
       seeStep(this, record, false);
       this.lose();
     } else keep(this, record);
     if (record.kind === "pruned" && record.body.get("before") === this.first.seq) {
       this.isEdgeTold = true;
     }
-    this.histories.take(record, !(isUnsound || belongs));
-    remember(this, record, isUnsound || belongs);
+    this.histories.take(record, !isUnsound);
+    remember(this, record, isUnsound);
     this.lastCheck = failed?.id ?? null;
     countLeaf(this, record, failed !== null || belongs);
     this.lastSeq = record.seq;
+    this.isLastUnplaced = record.seq === null && !record.isOtherVersion;
     this.lastDigest = record.digest;
     this.head = record.digest;
     this.follow(record);
-    this.afterUnsound = isUnsound || belongs;
+    this.afterUnsound = isUnsound;
   }
 
   touch(record) {
@@ -363,6 +382,12 @@ export class Log {
     const card = this.state.issued(record.card);
     return card === null ? null : this.rulesOf(card);
   }
+}
+
+/** Whether a record is unsound by the check that it failed (spec §10.3, rule 2). */
+function isUnsoundBy(record, failed) {
+  if (record.isOtherVersion || failed === null) return record.isOtherVersion;
+  return UNSOUND_GROUPS.includes(failed.group) || UNSOUND_CHECKS.includes(failed.id);
 }
 
 /** Whether a check is made on a record whose bytes may be unreadable or of another version. */

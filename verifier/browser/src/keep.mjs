@@ -4,6 +4,7 @@ import { hex } from "./bytes.mjs";
 import { isReadable } from "./checks_card.mjs";
 import { evidenceCard } from "./checks_policy.mjs";
 import { countKey, isAsserted } from "./checks_refusal.mjs";
+import { checksOf } from "./not_checked.mjs";
 import { UNKNOWN } from "./state.mjs";
 
 /**
@@ -14,7 +15,12 @@ export function countLeaf(log, record, isWrong) {
   const seq = record.isOtherVersion ? log.sequence.next - 1 : record.seq;
   const isUnsound = record.isOtherVersion ? isWrong : (log.records.get(seq)?.isUnsound ?? true);
   if (isUnsound || seq !== (log.soundNext ?? log.first.seq ?? 0)) return;
-  if (record.isOtherVersion) log.records.set(seq, { digest: record.digest, bound: [], card: null });
+  if (record.isOtherVersion) log.records.set(seq, {
+      digest: record.digest,
+      bound: [],
+      card: null,
+      isUnsound: true,
+    });
   log.soundNext = seq + 1;
 }
 
@@ -23,6 +29,7 @@ export function keep(log, record) {
   const judged = evidenceCard(log, record);
   log.kids.add(record.kid);
   if (record.kind === "rekeyed") log.kids.add(hex(record.body.get("kid")));
+  countEdge(log, record);
   seeStep(log, record, true);
   log.state.fold(record);
   if (record.kind === "pruned") keepPruned(log, record.body.get("before"));
@@ -67,6 +74,16 @@ function showRefused(log, record, judged) {
   if (record.body.get("gate") === "issue") return;
   show(log, log.state.card(record.card), record);
   if (judged !== null) log.state.card(record.card).isJudged = true;
+}
+
+/** Counts, by check, the events that rest on records before the left edge (spec §15.2). */
+function countEdge(log, record) {
+  const { state } = log;
+  const isAsk = record.kind === "issued" || record.body.get("gate") === "issue";
+  const isOlder = state.isEdgeOpen && record.card !== null && !isAsk && !state.issued(record.card);
+  if (isOlder) state.carried.add(record.card);
+  for (const check of new Set([...log.rested, ...(isOlder ? checksOf(record.kind) : [])]))
+    log.edgeEvents.set(check, (log.edgeEvents.get(check) ?? 0) + 1);
 }
 
 function keepPruned(log, before) {

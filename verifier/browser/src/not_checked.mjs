@@ -43,9 +43,15 @@ const OF_WHOLE = [
   "expected_head",
   "fork",
 ];
+export const WHO_MADE_IT =
+  "who made the log: whoever holds a key can make HMACs, so they prove nothing to others";
+/** In its place where a checkpoint under a given vkey covers every record (spec §10.4). */
+export const WHO_SIGNED_IT =
+  "that the signer of the checkpoint tells everybody the same: whoever holds its key can sign " +
+  "another history, and HMACs prove nothing to others";
 const BEYOND = [
   "events that were never appended: a log shows what it holds, not what happened",
-  "who made the log: whoever holds a key can make HMACs, so they prove nothing to others",
+  WHO_MADE_IT,
   "who decided: an approver id is what the writer was told",
   "that an echo came from a screen, or that facts came from live systems",
 ];
@@ -77,6 +83,13 @@ const OF_EXCERPTS = [
   "anything about cards that are not in it",
   "that the log was complete",
 ];
+
+/** The checks of the events of a card, by their kind. */
+export function checksOf(kind) {
+  return Object.keys(KINDS).filter(
+    (check) => check !== "issued_body" && KINDS[check].includes(kind),
+  );
+}
 
 /** Why a check that found nothing did not pass either, or an empty text where it passed. */
 export function whyNotChecked(check, log, facts) {
@@ -121,27 +134,38 @@ function whyNotInLog(check, log, facts) {
   return whyNotExpected(name, facts);
 }
 
-function whyNoProof(name, { records }, { isExcerpt, isOther, own, isSigned }) {
+function whyNoProof(name, { records }, { isExcerpt, isOther, hasProof, isSigned }) {
   if (!isExcerpt || (name === "inclusion" && records === 0)) return "not an excerpt";
   if (name === "excerpt") return isOther ? "an excerpt of another version" : "";
-  if (own === null) return "no proof in the excerpt";
+  if (!hasProof) return "no proof in the excerpt";
   return isSigned ? "" : "no given vkey signed the checkpoint of the proofs";
 }
 
 function whyNoCheckpoint(name, { records }, anchors) {
   if (anchors.isExcerpt) return whyNoCheckpointOfExcerpt(name, records, anchors);
-  if (name === "consistency") return "no consistency proof";
-  const isAny = anchors.read > 0 || anchors.checkpoints.length > 0 || anchors.findings.length > 0;
-  if (!isAny) return "no checkpoint";
-  if (name !== "checkpoint_root" || anchors.isCompared) return "";
-  return "no root was compared: an unsound record, the left edge, or no signed checkpoint";
+  if (records === 0) return "no record";
+  if (name === "consistency") return anchors.isExtended ? "" : "no consistency proof";
+  const why = whyNotLooked(name, anchors);
+  if (why !== "" || name !== "checkpoint_root" || anchors.isCompared) return why;
+  return "the records leave no root at a size that is signed";
 }
 
-function whyNoCheckpointOfExcerpt(name, records, { consistency }) {
+/** Why no checkpoint was looked at for one of the rows about checkpoints by themselves. */
+function whyNotLooked(name, { looked }) {
+  if (looked.length === 0) return "no checkpoint of this chain";
+  if (name === "checkpoint_key" && looked.every(({ isEnclosed }) => isEnclosed))
+    return "no checkpoint was given";
+  const isSeen = name !== "checkpoint_signature" || looked.some(({ isSigned }) => isSigned !== null);
+  return isSeen ? "" : "no signature under a given vkey";
+}
+
+function whyNoCheckpointOfExcerpt(name, records, anchors) {
+  const { consistency } = anchors;
   if (records === 0) return "no record";
   if (name === "checkpoint_size") return "an excerpt does not say how many records the log holds";
   if (name === "checkpoint_root") return "an excerpt does not hold every record";
-  if (name !== "consistency" || consistency === "holds" || consistency === "fails") return "";
+  if (name !== "consistency") return whyNotLooked(name, anchors);
+  if (consistency === "holds" || consistency === "fails") return "";
   return consistency === "none"
     ? "no checkpoint to compare"
     : "no given proof holds a given checkpoint and that of the excerpt together";

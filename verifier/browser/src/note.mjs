@@ -12,7 +12,6 @@ export class Malformed extends Error {}
 
 /** A note of a file: {origin, chain, size, root, signed, lines}; throws Malformed. */
 export function noteOf(bytes) {
-  if (bytes.length > MAX_NOTE) throw new Malformed(`${bytes.length} bytes`);
   const text = textOf(bytes);
   if (text === null) throw new Malformed("bytes that are not UTF-8");
   return noteFrom(text);
@@ -20,6 +19,8 @@ export function noteOf(bytes) {
 
 /** A note of its text. */
 export function noteFrom(text) {
+  const size = utf8(text).length;
+  if (size > MAX_NOTE) throw new Malformed(`${size} bytes`);
   if (/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/.test(text))
     throw new Malformed("a control character");
   if (!text.endsWith("\n")) throw new Malformed("a last line without its end");
@@ -27,15 +28,15 @@ export function noteFrom(text) {
   if (lines.length < 5 || lines[3] !== "")
     throw new Malformed("other lines than those of a checkpoint");
   if (lines.length > 4 + MAX_LINES) throw new Malformed("too many signature lines");
-  const [origin, size, root] = lines;
+  const [origin, count, root] = lines;
   const chain = /^cardchain\/([0-9a-f]{32})$/.exec(origin);
   if (chain === null) throw new Malformed("an origin that is not cardchain/ and a chain");
   return {
     origin,
     chain: chain[1],
-    size: sizeOfTree(size),
+    size: sizeOfTree(count),
     root: rootOf(root),
-    signed: utf8(`${origin}\n${size}\n${root}\n`),
+    signed: utf8(`${origin}\n${count}\n${root}\n`),
     lines: lines.slice(4).map(signatureLine),
   };
 }
@@ -62,19 +63,25 @@ function signatureLine(line) {
 }
 
 /**
- * Who of the given vkeys signed a note: {signed}, or {check, expected, found} of what fails first.
- * `chain` is that of the log, or null where it is not known.
+ * Whether a given vkey signed a note: {isSigned}, and {check, expected, found} of what fails.
+ * `isSigned` is null where there was no signature to look at. `chain` is that of the log, or null
+ * where it is not known.
  */
 export async function signedUnder(note, vkeys, chain) {
-  if (chain !== null && note.chain !== chain) {
-    return { check: "checkpoint", expected: `chain ${chain}`, found: note.chain };
-  }
+  const found = await signatureOf(note, vkeys);
+  if (chain === null || note.chain === chain) return found;
+  const { isSigned } = found;
+  return { isSigned, check: "checkpoint", expected: `chain ${chain}`, found: note.chain };
+}
+
+async function signatureOf(note, vkeys) {
   const named = vkeys.filter((vkey) => vkey.name === note.origin);
-  let signed = false;
+  let isSigned = null;
   for (const vkey of named) {
     const lines = note.lines.filter((line) => line.name === vkey.name && line.id === vkey.id);
     if (lines.length > 1) {
       return {
+        isSigned: null,
         check: "checkpoint",
         expected: "one line of each key",
         found: `${lines.length} of ${vkey.id}`,
@@ -83,18 +90,25 @@ export async function signedUnder(note, vkeys, chain) {
     if (lines.length === 1) {
       const holds = await signatureHolds(vkey, lines[0].signature, note.signed);
       if (holds === null)
-        return { check: "checkpoint_key", expected: "Ed25519", found: "not in this browser" };
+        return {
+          isSigned: null,
+          check: "checkpoint_key",
+          expected: "Ed25519",
+          found: "not in this browser",
+        };
       if (!holds)
         return {
+          isSigned: false,
           check: "checkpoint_signature",
           expected: `a signature of ${vkey.id}`,
           found: "another",
         };
-      signed = true;
+      isSigned = true;
     }
   }
-  if (signed) return { signed };
-  return { check: "checkpoint_key", expected: "a signature under a given vkey", found: "none" };
+  if (isSigned) return { isSigned };
+  const expected = "a signature under a given vkey";
+  return { isSigned, check: "checkpoint_key", expected, found: "none" };
 }
 
 /** Whether an Ed25519 signature holds; null where this browser cannot tell. */

@@ -135,7 +135,7 @@ function findingsView({ findings, findingsTotal }) {
 }
 
 function findingView(finding) {
-  const { cause, next } = wordsOf(finding.check);
+  const { cause, next } = wordsOf(finding);
   const places = [escaped(finding.file)];
   if (finding.offset !== null) places.push(`offset ${finding.offset}`);
   if (finding.seq !== null) places.push(`seq ${finding.seq}`);

@@ -6,8 +6,8 @@ import { leafOf } from "./record.mjs";
 import { rootAt, subtreesOf } from "./tree.mjs";
 
 /**
- * Reads the records below the size of a checkpoint: {since, leaves, reach, edge}, or null where the
- * log does not begin below it. `items` are those of all files, in order.
+ * Reads the records below the size of a checkpoint: {since, leaves, digests, reach, edge}, or null
+ * where the log does not begin below it. `items` are those of all files, in order.
  * `since` is where to go on: `isLoose` says that the root is another, `isNamed` that there is one.
  */
 export async function passedOver(items, note, frontiers) {
@@ -32,5 +32,5 @@ export async function passedOver(items, note, frontiers) {
   const isRoot = isWhole && sameBytes(await rootAt(levels, note.size), note.root);
   const isNamed = levels !== null;
   const since = { seq: last, digest: digests.at(-1), isLoose: isNamed && !isRoot, isNamed };
-  return { since, leaves, reach, edge };
+  return { since, leaves, digests, reach, edge };
 }

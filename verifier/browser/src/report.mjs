@@ -1,5 +1,6 @@
 /* What was found in one log, as plain values that can be sent from a worker (spec §10.2 to §10.4). */
 
+import { isEndKnown, reachedBy, seqOf } from "./extent.mjs";
 import { notProven, whyNotChecked } from "./not_checked.mjs";
 import { CHECKS } from "./table.mjs";
 
@@ -28,7 +29,7 @@ export function logReport(input, source, log, options, before, anchors) {
     anchors,
     isDirectory: input.entries !== undefined,
     hasOther: others.length > 0,
-    hasHead: options.expectHead !== null && headAt(log, options.expectHead) !== null,
+    hasHead: options.expectHead !== null && seqOf(log, options.expectHead) !== null,
     isUnreadable: source.faults.some((fault) => fault.check === "unreadable"),
   };
   const findings = [
@@ -46,9 +47,10 @@ export function logReport(input, source, log, options, before, anchors) {
     findings,
     rows: CHECKS.map((check) => rowOf(check, findings, log, facts)),
     verdict: worst(["VERIFIED", ...findings.map(verdictOf)]),
-    chain: tally.records === 0 ? null : log.chain,
+    chain: tally.records === 0 && log.passed === null ? null : log.chain,
     inputs: source.inputs,
     isExcerpt: anchors.isExcerpt === true,
+    isEndKnown: !facts.isUnreadable && isEndKnown(log),
     scope: scopeOf(log, anchors),
     warnings: [...options.warnings, ...anchors.warnings, ...warningsOf(source, log, options)],
     notChecked: notProven(log),
@@ -88,7 +90,7 @@ function pinnedTo(log, { anchors, expectHead }) {
   const given = (anchors.held ?? []).filter((checkpoint) => checkpoint.isGiven);
   const most = anchors.isExcerpt ? (anchors.own?.size ?? 0) : Infinity;
   const seqs = given.map(({ note }) => Math.min(note.size, most) - 1);
-  const head = expectHead === null ? null : headAt(log, expectHead);
+  const head = expectHead === null ? null : seqOf(log, expectHead);
   if (head !== null) seqs.push(head);
   return seqs.length === 0 ? null : Math.max(...seqs);
 }
@@ -161,9 +163,9 @@ function wholeFindings(file, log, { expectHead, expectCount, isUnreadable, ancho
     say("left_edge", "seq 0", `seq ${begins}`);
   }
   if (isUnreadable) return found;
-  const reached = log.sequence.next ?? 0;
+  const reached = reachedBy(log);
   if (expectHead !== null) {
-    const at = headAt(log, expectHead);
+    const at = seqOf(log, expectHead);
     const place = expectCount === null ? at : expectCount - 1;
     if (at === null || at !== place) {
       say("expected_head", `a record of digest ${expectHead}`, at === null ? "none" : `seq ${at}`);
@@ -174,25 +176,20 @@ function wholeFindings(file, log, { expectHead, expectCount, isUnreadable, ancho
   return found;
 }
 
-/** The seq of the record with this chain digest, or null. */
-function headAt(log, digest) {
-  for (const [seq, record] of log.records) if (record.digest === digest) return seq;
-  return null;
-}
-
 /** Whether an expected head or count vouches for the end of the log. */
 function isComplete(log, { expectHead, expectCount }) {
   const last = log.tally.lastSeq;
   if (last === null) return false;
-  return (expectHead !== null && headAt(log, expectHead) === last) || expectCount === last + 1;
+  return (expectHead !== null && seqOf(log, expectHead) === last) || expectCount === last + 1;
 }
 
 /** The first seq at which a log and an earlier input of its chain part (spec §10.2). */
 function forks(file, log, others) {
   for (const other of others) {
-    for (const [seq, { digest }] of log.records) {
+    for (const [seq, { digest, isUnsound }] of log.records) {
       const there = other.records.get(seq);
-      if (there !== undefined && there.digest !== digest) {
+      if (there === undefined || there.isUnsound || isUnsound) continue;
+      if (there.digest !== digest) {
         const expected = `${there.digest}, as in ${other.path}`;
         return [{ check: "fork", file, offset: null, seq, expected, found: digest }];
       }

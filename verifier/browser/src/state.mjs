@@ -16,6 +16,7 @@ export class State {
     this.counts = new Map();
     this.resets = 0;
     this.epoch = 0;
+    this.carried = new Set(); // cards from before the left edge that events here are about
     this.isEdgeOpen = false; // records before the first one may say what this log does not
     this.chainProfile = null;
   }
@@ -132,6 +133,7 @@ export class State {
   /** The record that names the left edge: what stands before it counts as never issued. */
   closeEdge() {
     this.isEdgeOpen = false;
+    this.carried.clear();
     for (const step of this.steps.values()) step.isEdge = false;
   }
 

@@ -28,8 +28,11 @@ export class Tally {
     this.exceptions = new Map();
   }
 
-  /** Counts a record; `isGood` says that no check failed on it, and that its card is judged. */
-  take(record, hasFailed, isGood) {
+  /**
+   * Counts a record; `isGood` says that no check failed on it, and that its card is judged.
+   * `isWrong`: a check failed, and the record is sound: an unsound one says nothing of what ran.
+   */
+  take(record, { isWrong, isGood }) {
     this.records += 1;
     if (record.seq !== null) {
       this.firstSeq ??= record.seq;
@@ -48,7 +51,7 @@ export class Tally {
       this.decisionsTotal += 1;
       if (isGood) this.decisions += 1;
     }
-    if (record.kind === "dispatched" && hasFailed) this.badDispatches += 1;
+    if (record.kind === "dispatched" && isWrong) this.badDispatches += 1;
   }
 
   /** Counts what only sound records say. */

@@ -110,7 +110,7 @@ async function preparedInput(input, options) {
   const source = await readInput(input, options.since);
   const [file] = source.files;
   const head = !input.entries && file !== undefined ? excerptHead(file.bytes) : null;
-  if (head === null) return { input, source, chain: chainOf(source.files) };
+  if (head === null) return { input, source, chain: chainOf(source.files, options.keys) };
   const isOther = isOfOtherVersion(head);
   const fault = { check: isOther ? "version" : "excerpt", file: input.path };
   if (isOther) {
@@ -154,7 +154,7 @@ async function verifiedLog({ input, source, chain }, options, before, progress) 
   const kept = anchors.checkpoints.find((checkpoint) => checkpoint.isSince);
   const passed = kept && (await passedOver(allItems(source.files), kept.note, frontiers));
   const sizes = anchors.checkpoints.map(({ note }) => note.size);
-  const log = logOf(chain, options, { sizes, ...(passed ? { since: passed.since } : {}) });
+  const log = logOf(chain, options, { sizes, ...(passed ? { since: passed.since, passed } : {}) });
   const digester = new Digester(log.ring);
   for (const [index, file] of source.files.entries()) {
     const isEmpty = file.number !== undefined && file.bytes.length === 0 && file.damage === null;
@@ -165,10 +165,11 @@ async function verifiedLog({ input, source, chain }, options, before, progress) 
       progress(log.tally.records);
     }
   }
-  if (source.faults.some((fault) => fault.check === "unreadable")) log.lose();
   const edge = passed?.edge ?? log.first?.seq;
   const frontier = frontiers.find(({ number }) => number === edge)?.hashes ?? null;
-  const roots = await held(log, anchors.checkpoints, frontier, passed ?? null);
+  const isUnreadable = source.faults.some((fault) => fault.check === "unreadable");
+  if (isUnreadable) log.lose();
+  const roots = await held(log, anchors.checkpoints, frontier, isUnreadable);
   log.finish(roots.covered);
   anchors.findings.push(...roots.findings);
   return logReport(input, source, log, options, before, {
@@ -179,7 +180,7 @@ async function verifiedLog({ input, source, chain }, options, before, progress) 
 }
 
 function noAnchors() {
-  return { checkpoints: [], findings: [], warnings: [], read: 0 };
+  return { checkpoints: [], findings: [], warnings: [], looked: [] };
 }
 
 async function verifiedExcerpt({ input, source, chain, excerpt }, options, before) {
@@ -187,7 +188,7 @@ async function verifiedExcerpt({ input, source, chain, excerpt }, options, befor
   const anchors = await excerptAnchors(file.name, excerpt, options, chain);
   const log = logOf(chain, options, { scope: excerpt.scope });
   await new Digester(log.ring).digest(excerpt.records);
-  await cover(excerpt, anchors.isSigned);
+  if (anchors.isSigned) await cover(excerpt, anchors.own);
   for (const record of excerpt.records) log.take(record, file);
   log.finish(0);
   if (anchors.aside !== undefined && log.findings.length === 0)
@@ -239,16 +240,22 @@ function isForgiven(stretch, file) {
   return file.damage !== null || file.isTornAllowed;
 }
 
-/** The chain that a log names: that of the first record, unless the next two agree on another. */
-function chainOf(files) {
+/**
+ * The chain that a log names: that of the first record, unless the next two agree on another.
+ * Where no record can say it, as of a later version, it is that of the key of the first one.
+ */
+function chainOf(files, keys) {
   const first = [];
+  let kid = null;
   for (const file of files) {
     for (const { record } of readItems(file)) {
+      if (record?.isOtherVersion) kid ??= record.kid;
       if (record?.chain !== undefined) first.push(record.chain);
       if (first.length === 3) break;
     }
     if (first.length === 3) break;
   }
   const [one, two, three] = first;
-  return one !== two && two === three && two !== undefined ? two : (one ?? null);
+  const keyed = keys.find((key) => key.kid === kid)?.chain;
+  return one !== two && two === three && two !== undefined ? two : (one ?? keyed ?? null);
 }

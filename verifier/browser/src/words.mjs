@@ -18,7 +18,7 @@ const WORDS = {
     AGAIN,
   ],
   version: [
-    "Newer software wrote the record; its tag holds as far as a key is given.",
+    "Newer software wrote the record, whose tag holds, or the excerpt.",
     "Verify with the software that wrote the log.",
   ],
   chain: ["A record of another ledger was put in.", AGAIN],
@@ -158,8 +158,15 @@ const WORDS = {
   ],
 };
 
-/** {cause, next} of a check, in sentences. */
-export function wordsOf(check) {
-  const [cause, next] = WORDS[check];
+/** Of a root that rests on a frontier, which nobody signed (spec §13.5). */
+const OVER_A_FRONTIER = [
+  "The frontier file at the left edge was changed, or the log was rewritten below the " +
+    "checkpoint, or another history was signed.",
+  "Hold the whole log against the checkpoint: the archive and the segments in one file.",
+];
+
+/** {cause, next} of a finding, in sentences. */
+export function wordsOf({ check, isOverFrontier = false }) {
+  const [cause, next] = isOverFrontier ? OVER_A_FRONTIER : WORDS[check];
   return { cause, next };
 }

@@ -32,3 +32,8 @@ class Lookout:
             self.found = digests[self.seq - first_seq]
         if self.digests is not None and sound:
             self.digests.update(enumerate(digests, first_seq))
+
+    def see_before(self, seq: int, digest: bytes) -> None:
+        """Take in the digest of the record before the left edge `seq`, which is not there."""
+        if self.head == digest:
+            self.head_at = seq - 1

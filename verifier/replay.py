@@ -131,14 +131,9 @@ class Replay:
             elif record.seq:
                 state.begin_at(Edge(record.seq, record.prev or NO_PREVIOUS))
             if state.left_edge is not None:
-                self.see_before(state.left_edge)
+                self.lookout.see_before(*state.left_edge)
         elif record.seq == 0:
             self.begins_at = 0  # the beginning is there, in another place: check_sequence says so
-
-    def see_before(self, edge: Edge) -> None:
-        """Note where the expected head is that of the record before the left edge."""
-        if self.lookout.head == edge.prev:
-            self.lookout.head_at = edge.seq - 1
 
     def be_of(self, chain: bytes) -> None:
         """Take it that the log is of a chain, and look out for what is known of that."""

@@ -46,7 +46,7 @@ class Passed:
         """Where the log ends before the edge, take it that the records up to there are in it."""
         if not self.done and self._replay.passed_over:
             self._replay.passed_to = self._edge.seq
-            self._replay.see_before(self._edge)
+            self._replay.lookout.see_before(*self._edge)
 
 
 class Hashed:

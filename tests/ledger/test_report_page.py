@@ -12,7 +12,7 @@ import pytest
 from ledger import Facts, Ledger, Opening, Proposal, Refused
 from ledger.report import render_page
 from ledger.report.foreign import foreign_text
-from ledger.report.markup import duration
+from ledger.report.markup import duration, lines
 from verifier import Report, Verdict, every_card, verify
 
 CASES = Path(__file__).parents[2] / "fixtures" / "cases"
@@ -173,6 +173,18 @@ def test_json_of_another_format_keeps_its_quotes_and_hides_nothing() -> None:
     assert foreign_text(stored) == '{\n  "a": "x\\"y\\\\",\n  "b": "\\u{202e}"\n}\n'
     assert foreign_text(b"[" * 100_000).startswith("[[[")
     assert foreign_text(b"\xff\n") == "\\\\xff\\n\n"
+
+
+def test_a_text_that_runs_from_right_to_left_stands_alone() -> None:
+    body = '"amount-\u05d0": -100\nreasoning: "a\\"\u05d1\n\\"\nk: "c\\\n\\"d"\n'
+    assert lines(body) == (
+        "<pre><bdi>&quot;amount-\u05d0&quot;</bdi>: -100\n"
+        "reasoning: <bdi>&quot;a\\&quot;\u05d1\n\\&quot;</bdi>\n"
+        "k: <bdi>&quot;c\\\n\\&quot;d&quot;</bdi></pre>\n"
+    )
+    presented = "\u05d0" + '\\"' * 100_000  # no string of the renderer, and no long search
+    assert "<bdi>" not in lines(presented)
+    assert lines('"a": 1\n') == "<pre>&quot;a&quot;: 1</pre>\n"
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import shutil
+from base64 import b64decode, b64encode
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +154,15 @@ DIFFERENT: dict[str, tuple[str, ...]] = {
     "gzip_damaged": ("not checked", "counts", "kinds", "ends"),
 }
 """Where the two are known to differ, and by what; an entry that is out of date is an error."""
+
+
+def test_a_plain_name_may_hold_the_gzip_form_for_an_instant(chromium: Browser) -> None:
+    chromium.open(PAGE)
+    asked = request("intact_every_state")
+    (log,) = asked["inputs"]
+    log["file"] = b64encode(gzip.compress(b64decode(log["file"]))).decode()
+    (report,) = chromium.run(VERIFY_ALL, [asked])
+    assert (report["verdict"], report["logs"][0]["findings"]) == ("VERIFIED", [])
 
 
 def test_findings_are_those_of_the_cases(reports: dict[str, dict[str, Any]]) -> None:

@@ -81,7 +81,7 @@ async function readFile({ name, blob, number }, source) {
     return false;
   }
   source.inputs.push({ file: name, bytes: stored.length, sha256: await sha256(stored) });
-  const { bytes, damage } = name.endsWith(".gz")
+  const { bytes, damage } = isGzip(name, stored)
     ? await unpacked(stored)
     : { bytes: stored, damage: null };
   source.files.push({
@@ -95,6 +95,11 @@ async function readFile({ name, blob, number }, source) {
   if (damage === null) return true;
   source.faults.push({ check: "unreadable", file: name, expected: "a gzip file", found: damage });
   return false;
+}
+
+/** A writer that compresses may leave the gzip form under the plain name for an instant (§7.1). */
+function isGzip(name, stored) {
+  return name.endsWith(".gz") || (stored[0] === 0x1f && stored[1] === 0x8b);
 }
 
 /** The bytes of all members of a gzip file, as far as they can be read, and what stopped that. */

@@ -75,7 +75,10 @@ async function take({ name, bytes }, { isGiven, pins = false, isProof, isSince }
     found.checkpoints.push({ file: name, note, proof, isGiven: pins, isSince });
   else if (isLeft) {
     found.warnings.push(`checkpoint ${name} is left aside: no given vkey signed it`);
-  } else found.findings.push({ ...fault, file: name });
+  } else {
+    const isApart = isGiven && note.chain !== chain; // of a chain that no input is of
+    found.findings.push({ ...fault, file: name, isApart });
+  }
 }
 
 /** A checkpoint or a consistency proof: {note, proof?}, or {fault} as the parts of a finding. */

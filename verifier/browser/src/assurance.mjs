@@ -76,12 +76,11 @@ function isAllSigned({ verdict, isExcerpt, signedTo, lastSeq }) {
 }
 
 function judgeRequired(log, require) {
-  if (log.verdict === "BROKEN") return;
-  const isVerified = log.verdict === "VERIFIED";
-  const reached = {
-    pinned: isVerified && log.pinnedTo !== null,
-    signed: isVerified && log.signedTo !== null,
-  };
+  if (log.verdict !== "VERIFIED") {
+    setRow(log, "required", "NOT CHECKED", "the log is not verified");
+    return;
+  }
+  const reached = { pinned: log.pinnedTo !== null, signed: log.signedTo !== null };
   const missing = require.filter((word) => !reached[word]);
   if (missing.length === 0) setRow(log, "required", "PASS", "");
   else addFinding(log, "required", require.join(" and "), `not ${missing.join(" and ")}`);

@@ -14,13 +14,10 @@ import { UNKNOWN } from "./state.mjs";
 export function countLeaf(log, record, isWrong) {
   const seq = record.isOtherVersion ? log.sequence.next - 1 : record.seq;
   const isUnsound = record.isOtherVersion ? isWrong : (log.records.get(seq)?.isUnsound ?? true);
+  if (record.isOtherVersion && !log.records.has(seq)) {
+    log.records.set(seq, { digest: record.digest, bound: [], card: null, isUnsound: true });
+  }
   if (isUnsound || seq !== (log.soundNext ?? log.first.seq ?? 0)) return;
-  if (record.isOtherVersion) log.records.set(seq, {
-      digest: record.digest,
-      bound: [],
-      card: null,
-      isUnsound: true,
-    });
   log.soundNext = seq + 1;
 }
 

@@ -32,14 +32,16 @@ export function logReport(input, source, log, options, before, anchors) {
     hasHead: options.expectHead !== null && seqOf(log, options.expectHead) !== null,
     isUnreadable: source.faults.some((fault) => fault.check === "unreadable"),
   };
+  const all = anchors.findings.map((finding) => ({ offset: null, seq: null, ...finding }));
+  const [ofAnchors, apart] = [all.filter((one) => !one.isApart), all.filter((one) => one.isApart)];
   const findings = [
     ...source.faults.map((fault) => ({ offset: null, seq: null, ...fault })),
-    ...log.findings,
-    ...anchors.findings.map((finding) => ({ offset: null, seq: null, ...finding })),
+    ...(anchors.isExcerpt ? [...ofAnchors, ...log.findings] : [...log.findings, ...ofAnchors]),
     ...(log.scope === null
       ? wholeFindings(input.path, log, facts)
       : rangeFindings(input.path, log)),
     ...forks(input.path, log, others),
+    ...apart,
   ];
   const { tally } = log;
   return {
@@ -151,13 +153,11 @@ function wholeFindings(file, log, { expectHead, expectCount, isUnreadable, ancho
   const say = (check, expected, is) =>
     found.push({ check, file, offset: null, seq: null, expected, found: is });
   const { tally, records } = log;
+  if (anchors.isExcerpt) return found;
   const isShort = anchors.findings.some((finding) => finding.check === "checkpoint_size");
-  if (tally.records === 0) {
-    if (log.findings.length === 0 && !isUnreadable && !anchors.isExcerpt && !isShort)
-      say("empty", "a record", "none");
-    return found;
-  }
-  const begins = log.first.seq;
+  const isEmpty = tally.records === 0 && log.findings.length === 0;
+  if (isEmpty && !isUnreadable && !isShort) say("empty", "a record", "none");
+  const begins = log.first?.seq ?? null;
   const isExplained = log.isEdgeNamed || log.isEdgeTold || records.has(0) || log.beginsInBytes;
   if (begins !== null && begins !== 0 && !isExplained) {
     say("left_edge", "seq 0", `seq ${begins}`);

@@ -62,10 +62,10 @@ class Auditor(NamedTuple):
     jobs: int
 
     @classmethod
-    def plain(cls, keys: tuple[Path, ...], vkeys: tuple[str, ...]) -> Auditor:
+    def plain(cls, keys: tuple[Path, ...], vkeys: tuple[str, ...], allow_withheld: bool) -> Auditor:
         """Give one who asks for nothing beyond the checks of every log."""
         floor = EVIDENCE_CLASSES[0]
-        return cls(keys, None, None, None, (), floor, vkeys, (), None, (), False, jobs=1)
+        return cls(keys, None, None, None, (), floor, vkeys, (), None, (), allow_withheld, jobs=1)
 
     def verify(self, paths: tuple[str, ...], wanted: Wanted | None = None) -> Report:
         """Verify all logs together, and each ledger once more against the memory of this host."""

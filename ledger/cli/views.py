@@ -30,12 +30,18 @@ Command = Callable[..., Any]
 
 
 def on_view(command: Command) -> Command:
-    """Give a command PATH, --key, --vkey and --json; it gets what it looks at as `view`."""
+    """Give a command PATH and the options to read it; it gets what it looks at as `view`."""
 
     @functools.wraps(command)
-    def opened(path: Path, keys: tuple[KeySource, ...], vkeys: tuple[str, ...], **rest: Any) -> Any:
+    def opened(
+        path: Path,
+        keys: tuple[KeySource, ...],
+        vkeys: tuple[str, ...],
+        allow_withheld: bool,
+        **rest: Any,
+    ) -> Any:
         with ExitStack() as stack:
-            return command(view=_view(path, keys, vkeys, stack), **rest)
+            return command(view=_view(path, keys, vkeys, allow_withheld, stack), **rest)
 
     argument = click.argument("path", metavar="PATH", type=click.Path(exists=True, path_type=Path))
     vkey = click.option(
@@ -45,7 +51,12 @@ def on_view(command: Command) -> Command:
         multiple=True,
         help="Of a log that is not of this host: the public key of its signer, or a file of it.",
     )
-    return argument(key_option(vkey(json_option(opened))))
+    withheld = click.option(
+        "--allow-withheld",
+        is_flag=True,
+        help="Of a log that is not of this host: openings may be absent.",
+    )
+    return argument(key_option(vkey(withheld(json_option(opened)))))
 
 
 def end(view: View) -> None:
@@ -58,13 +69,18 @@ def end(view: View) -> None:
 
 
 def _view(
-    path: Path, keys: tuple[KeySource, ...], vkeys: tuple[str, ...], stack: ExitStack
+    path: Path,
+    keys: tuple[KeySource, ...],
+    vkeys: tuple[str, ...],
+    allow_withheld: bool,
+    stack: ExitStack,
 ) -> View:
     def verified() -> Evidence:
         files = [source.path for source in keys if isinstance(source, KeyFiles)]
         if len(files) < len(keys):
             raise click.UsageError("a log that is not a ledger of this host takes key files only")
-        return Evidence(Auditor.plain(tuple(files), vkeys).verify((str(path),), every_card))
+        auditor = Auditor.plain(tuple(files), vkeys, allow_withheld)
+        return Evidence(auditor.verify((str(path),), every_card))
 
     if is_known(path):
         try:

@@ -18,6 +18,8 @@ import pytest
 
 from ledger.cli.entries import Entry, Filter
 
+FIXTURES = Path(__file__).parents[3] / "fixtures"
+
 SAMPLES = Path(__file__).parents[4] / "shared" / "bernstein-sample"
 VERIFIED = ["cardchain: seq 0 to 10, assurance: integrity only", "cardchain: VERIFIED"]
 
@@ -321,3 +323,15 @@ def test_tampered_logs_of_another_system_tell_no_tidy_story(empty_host: SimpleNa
         assert done.status == 3
         assert "cardchain: finding bernstein." in done.err
         assert done.err.endswith("cardchain: BROKEN\n")
+
+
+def test_a_receipt_with_withheld_openings_is_looked_at_where_that_is_allowed(
+    empty_host: SimpleNamespace,
+) -> None:
+    receipt = str(FIXTURES / "cases" / "right_receipt_withheld" / "receipt.excerpt")
+    vkey = ("--vkey", str(FIXTURES / "keys" / "signer.vkey"))
+    strict = empty_host.run("log", receipt, *vkey)
+    assert (strict.status, strict.err.splitlines()[-1]) == (3, "cardchain: BROKEN")
+    allowed = empty_host.run("log", receipt, *vkey, "--allow-withheld")
+    assert (allowed.status, allowed.err.splitlines()[-1]) == (0, "cardchain: VERIFIED")
+    assert allowed.out == strict.out

@@ -86,11 +86,17 @@ function judgeRequired(log, require) {
   else addFinding(log, "required", require.join(" and "), `not ${missing.join(" and ")}`);
 }
 
+/** Whether the pinned head was found in a log. */
+function isHeld({ rows }) {
+  return rows.some(({ check, outcome }) => check === "pinned_head" && outcome === "PASS");
+}
+
 function movedPin(logs, pin) {
-  const [log] = logs;
-  const ends = new Set(logs.map((one) => `${one.chain} ${one.lastSeq} ${one.head}`));
+  const whole = logs.filter((log) => !log.isExcerpt);
+  const [log] = whole;
+  const ends = new Set(whole.map((one) => `${one.chain} ${one.lastSeq} ${one.head}`));
   const isVerified = worst(logs.map((one) => one.verdict)) === "VERIFIED";
-  if (!isVerified || ends.size > 1 || logs.some((one) => one.isExcerpt)) return null;
-  if (!pin.isAbsent && !(log.lastSeq > pin.seq && log.firstSeq <= pin.seq)) return null;
+  if (!isVerified || ends.size !== 1) return null;
+  if (!pin.isAbsent && !(log.lastSeq > pin.seq && whole.every(isHeld))) return null;
   return { format: PIN_FORMAT, chain: log.chain, seq: log.lastSeq, digest: log.head };
 }

@@ -55,9 +55,14 @@ export function rootOf(text) {
   return bytes;
 }
 
+/** White space is that of Unicode, so not U+FEFF, which \s holds too (spec §13.2). */
+function isKeyName(text) {
+  return /^(?:[^\s+]|\ufeff)+$/.test(text);
+}
+
 function signatureLine(line) {
   const parts = line.startsWith(DASH) ? line.slice(DASH.length).split(" ") : [];
-  const bytes = parts.length === 2 && parts[0] !== "" ? fromBase64(parts[1]) : null;
+  const bytes = parts.length === 2 && isKeyName(parts[0]) ? fromBase64(parts[1]) : null;
   if (bytes === null || bytes.length < 5) throw new Malformed("a line that is no signature");
   return { name: parts[0], id: hex(bytes.subarray(0, 4)), signature: bytes.subarray(4) };
 }

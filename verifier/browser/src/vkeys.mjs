@@ -4,7 +4,7 @@ import { fromBase64 } from "./base64.mjs";
 import { joined, textOf, utf8 } from "./bytes.mjs";
 import { sha256 } from "./hash.mjs";
 
-const VKEY = /^([^\s+]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/;
+const VKEY = /^((?:[^\s+]|\ufeff)+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/;
 
 /** The vkeys of files {name, bytes}: {vkeys, warnings}; a vkey is {text, name, id, key}. */
 export async function vkeysOf(files) {

@@ -240,7 +240,7 @@ CHECKS = (
         "left_edge",
         "completeness",
         "§10.2",
-        "the log starts at seq 0",
+        "the log starts at seq 0, or at a left edge that is named",
         completeness.check_left_edge,
         verdict=_CANNOT,
         scope=LOG,

@@ -69,11 +69,13 @@ def test_a_key_comes_from_a_file_a_variable_or_a_descriptor(host: SimpleNamespac
     text = file.read_text()
     moved = host.folder / "elsewhere.json"
     file.rename(moved)
-    assert host.run("pending", "approvals").status == 6
-    assert host.run("status", "approvals", "--key", "elsewhere.json").status == 0
+    configure = ("configure", "approvals", "--by", "user:operator-1", "--vkey", "k")
+    assert host.run(*configure).status == 6
+    assert host.run(*configure, "--key", "elsewhere.json").status == 0
     environment = {"TEST_KEY": text}
-    assert host.run("status", "approvals", "--key", "env:TEST_KEY", environment=environment).out
-    assert piped(host, text, "status", "approvals", "--key", "fd:9").returncode == 0
+    assert host.run(*configure, "--key", "env:TEST_KEY", environment=environment).status == 0
+    assert piped(host, text, *configure, "--key", "fd:9").returncode == 0
+    assert host.run(*configure).status == 6
 
 
 @pytest.mark.parametrize("key", ["nothing.json", "fd:x"])

@@ -205,7 +205,7 @@ export const CHECKS = [
   row("signature", "policy evidence", "§8.3", "signed decisions are checked", true),
   row("empty", "completeness", "§10.2", "there is at least one record", true),
   row("unreadable", "completeness", "§10.2", "the input can be read", true),
-  row("left_edge", "completeness", "§10.2", "the log starts at seq 0", true),
+  row("left_edge", "completeness", "§10.2", "the log starts at seq 0, or at a left edge that is named", true),
   row(
     "expected_count",
     "completeness",

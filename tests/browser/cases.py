@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
+PAGE = FIXTURES.parent / "verifier" / "browser" / "verify.html"
 CASES = {
     path.parent.name: json.loads(path.read_text("utf-8"))
     for path in sorted(FIXTURES.glob("cases/*/case.json"))

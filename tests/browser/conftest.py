@@ -10,9 +10,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from cases import PAGE
 from webdriver import CHROMEDRIVER, CHROMIUM, Browser
-
-PAGE = Path(__file__).parents[2] / "verifier" / "browser" / "verify.html"
 
 
 @pytest.fixture(scope="session")

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import CASES, FIXTURES, VERIFY_ALL, options, request, single
-from conftest import PAGE
+from cases import CASES, FIXTURES, PAGE, VERIFY_ALL, options, request, single
 from webdriver import Browser
 
 from verifier import verify

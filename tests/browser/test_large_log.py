@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PAGE
+from cases import PAGE
 from webdriver import Browser
 
 RECORDS = 100_000

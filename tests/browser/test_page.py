@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cases import FIXTURES
+from cases import FIXTURES, PAGE
 from webdriver import Browser
 
 CASES = FIXTURES / "cases"
@@ -257,8 +257,6 @@ def test_a_hostile_key_file_is_inert(page: Browser, tmp_path: Path) -> None:
 
 
 def test_no_request_leaves_the_page(chromium: Browser) -> None:
-    from conftest import PAGE
-
     chromium.run("location.replace('about:blank')")
     chromium.requests()
     chromium.open(PAGE)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import PAGE
+from cases import PAGE
 
 from verifier import escape, spec
 

@@ -89,6 +89,19 @@ class Frames:
             del self.proven[behind]
         return True
 
+    def read_on(self) -> bool:
+        """Read a chunk more where the buffer ends inside a record of a size that is allowed.
+
+        False where there is a whole record, none at all, or no more to read.
+        """
+        try:
+            frame(self.buffer, self.pos)
+        except cbor.Truncated as error:
+            return error.needed - self.pos <= MAX_RECORD and self.more()
+        except cbor.NotWellFormed:
+            return False
+        return False
+
     def proven_here(self) -> Row | None:
         """Give the row in which the record at the place reached may have been proven elsewhere."""
         before = [offset for offset in self.proven if offset <= self.offset]

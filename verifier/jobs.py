@@ -1,18 +1,22 @@
-"""Records proven in other processes, piece by piece, while this one folds them in.
+"""Records proven in other processes too, piece by piece, while this one folds them in.
 
-A process gets bytes and gives rows of proven records; it decides nothing. What it does not prove,
-or what does not follow from the state here, is proven or judged here, so the report is the same
-with any number of processes. The bytes that are folded in are those that were sent.
+A process gets bytes and gives rows of proven records; it decides nothing. This process proves what
+the others have not come to, and judges what nobody proved or what does not follow from the state
+here, so the report is the same with any number of them. The bytes that are folded in are those that
+were sent.
 """
 
 from __future__ import annotations
 
 import marshal
+import select
 import signal
 import sys
 from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import chain
 from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, Any
 
@@ -24,12 +28,17 @@ from verifier.proof import Links, Row, prove
 from verifier.source import Unreadable
 from verifier.spec import CHAIN_SIZE, DIGEST_SIZE, HEADER, KID_SIZE
 
-PIECE = 1 << 19
+PIECE = 1 << 18
+_MAX_AHEAD = 16  # pieces proven here that wait for one that another process has
 _MAX_JUDGED = 1 << 16  # cards that a process remembers
+_PIPE_SIZE = 1 << 20
+# Pieces that one process has at a time. Where its pipe can be made to hold them all, this process
+# never waits to send one; elsewhere it sends to those that have nothing else to do.
+_DEPTH = 3 if sys.platform == "linux" else 1
 
 
 class Worker:
-    """One process that proves the piece it was sent last."""
+    """One process that proves the pieces it was sent, in order."""
 
     def __init__(self, keys: list[Key]) -> None:
         """Start it; it gets the keys through a pipe. Raises OSError.
@@ -43,22 +52,50 @@ class Worker:
             stdout=PIPE,
             stderr=DEVNULL,
             bufsize=0,
+            pipesize=_PIPE_SIZE,
         )
-        self.send(marshal.dumps([(key.chain, key.secret) for key in keys]))
+        self._asked = 0
+        self._has_ended = not self._sends(marshal.dumps([(key.chain, key.secret) for key in keys]))
 
-    def send(self, data: bytes) -> None:
-        """Send a message; raises OSError where the process has ended."""
-        if self._process.stdin is not None:
-            _write(self._process.stdin, data)
+    @property
+    def has_room(self) -> bool:
+        """Whether it takes another piece."""
+        return self._asked < _DEPTH and not self._has_ended
 
-    def receive(self) -> bytes:
-        """Wait for the answer; empty where the process has ended."""
-        return b"" if self._process.stdout is None else _read(self._process.stdout)
+    @property
+    def has_answered(self) -> bool:
+        """Whether there is something to receive."""
+        answers = self._process.stdout
+        try:
+            return answers is None or bool(select.select([answers], [], [], 0)[0])
+        except OSError:  # a system on which a pipe can only be waited for
+            return True
+
+    def ask(self, piece: bytes) -> bool:
+        """Send a piece; False where the process has ended."""
+        self._has_ended = not self._sends(piece)
+        self._asked += not self._has_ended
+        return not self._has_ended
+
+    def receive(self) -> list[Any]:
+        """Wait for the rows of the first piece that was sent; none where the process has ended."""
+        self._asked -= 1
+        answer = b"" if self._process.stdout is None else _read(self._process.stdout)
+        self._has_ended = not answer
+        return marshal.loads(answer) if answer else []
 
     def close(self) -> None:
         """Let the process end; what it is still proving nobody wants."""
         self._process.kill()
         self._process.communicate()
+
+    def _sends(self, data: bytes) -> bool:
+        try:
+            if self._process.stdin is not None:
+                _write(self._process.stdin, data)
+        except OSError:
+            return False
+        return True
 
 
 def _write(stream: IO[bytes], data: bytes) -> None:
@@ -74,34 +111,29 @@ def _read(stream: IO[bytes]) -> bytes:
 
 
 def _exactly(stream: IO[bytes], size: int) -> bytes:
-    data = bytearray()
-    while len(data) < size and (more := stream.read(min(size - len(data), 1 << 18))):
-        data += more
-    return bytes(data) if len(data) == size else b""
+    parts = []
+    while size and (part := stream.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"" if size else b"".join(parts)
 
 
 class Pool:
-    """Processes that prove pieces of logs; each has one piece at a time."""
+    """Processes that prove pieces of logs, beside this one."""
 
     def __init__(self, jobs: int, ring: Ring) -> None:
-        """Name the number of processes and their keys; they are started when they are needed."""
-        self._keys = ring.keys()
-        self._left = jobs
-        self._idle: list[Worker] = []
-        self._all: list[Worker] = []
+        """Name the number of processes, this one among them; they start when they are needed."""
+        self.ring = ring
+        self._left = jobs - 1
+        self._workers: list[Worker] = []
 
-    def take(self) -> Worker | None:
-        """Give a process that has nothing to do, or None where there is none."""
-        if not self._idle and self._left:
+    def workers(self) -> list[Worker]:
+        """Give the other processes; the first call starts them, as far as they can be."""
+        while self._left:
             self._left -= 1
             with suppress(OSError):
-                self._all.append(Worker(self._keys))
-                self._idle.append(self._all[-1])
-        return self._idle.pop() if self._idle else None
-
-    def give_back(self, worker: Worker) -> None:
-        """Take back a process that has done its piece."""
-        self._idle.append(worker)
+                self._workers.append(Worker(self.ring.keys()))
+        return self._workers
 
     def pieces(self, chunks: Iterator[bytes], offset: int) -> Pieces:
         """Give the bytes of a file in pieces that are proven by these processes."""
@@ -109,12 +141,22 @@ class Pool:
 
     def close(self) -> None:
         """Let the processes end."""
-        for worker in self._all:
+        for worker in self._workers:
             worker.close()
 
 
+@dataclass(slots=True)
+class _Piece:
+    """Bytes of a file, with the process that proves them or their rows."""
+
+    offset: int
+    data: bytes
+    worker: Worker | None = None
+    rows: list[Any] | None = None
+
+
 class Pieces:
-    """The bytes of a file in pieces, each proven by the time it is given.
+    """The bytes of a file in pieces, most of them proven by the time they are given.
 
     `rows` are the rows of the pieces given so far, by their offset; whoever reads on drops those
     that are behind.
@@ -125,73 +167,62 @@ class Pieces:
         self.rows: dict[int, Row] = {}
         self._pool = pool
         self._cut = _cut(chunks, PIECE)
-        self._ahead: deque[bytes] = deque()
         self._offset = offset
-        self._sent: deque[tuple[int, bytes, Worker | None]] = deque()
+        self._ahead: deque[_Piece] = deque()
+        self._judged: set[bytes] = set()
         self._failure: Exception | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         """Give the pieces in order; raises what reading the chunks raised, in its place.
 
-        A single piece is proven here: no process is worth its start then.
+        A single piece is given unproven: no process is worth its start then.
         """
         first, second = self._next(), self._next()
-        if second:
-            self._ahead += (first, second)
-        elif first:
-            yield first
-        while second and self._send():
-            offset, piece, worker = self._sent.popleft()
-            if worker is not None:
-                self._receive(offset, worker)
-                self._send()
-            yield piece
+        self._cut = chain((first, second), self._cut)
+        workers = self._pool.workers() if second else []
+        while self._hand_out(workers):
+            piece = self._ahead.popleft()
+            for start, links, tagged, records, broke in self._rows(piece):
+                row = Row(piece.offset + start, Links(*links), tagged, records, broke)
+                self.rows[row.offset] = row
+            yield piece.data
         if self._failure is not None:
             raise self._failure
 
-    def _send(self) -> bool:
-        """Hand pieces to the processes that have nothing to do; say whether one is on its way.
+    def _hand_out(self, workers: list[Worker]) -> bool:
+        """Send pieces to the processes that take some; False where no piece is left to give."""
+        for worker in workers:
+            while worker.has_room and (piece := self._read_ahead()) is not None:
+                if worker.ask(piece.data):
+                    piece.worker = worker
+        return bool(self._ahead) or self._read_ahead() is not None
 
-        Without a process a piece is on its way unproven.
-        """
-        while (worker := self._pool.take()) is not None or not self._sent:
-            piece = self._next()
-            if not piece:
-                if worker is not None:
-                    self._pool.give_back(worker)
+    def _rows(self, piece: _Piece) -> list[Any]:
+        """Give the rows of a piece; as long as another process has it, those ahead are proven."""
+        if piece.worker is None:
+            return piece.rows or []
+        most = len(self._ahead) + _MAX_AHEAD
+        while not piece.worker.has_answered and len(self._ahead) < most:
+            another = self._read_ahead()
+            if another is None:
                 break
-            if worker is not None and not _sends(worker, piece):
-                worker = None
-            self._sent.append((self._offset, piece, worker))
-            self._offset += len(piece)
-        return bool(self._sent)
+            another.rows = prove_piece(another.data, self._pool.ring, self._judged)
+        return piece.worker.receive()
+
+    def _read_ahead(self) -> _Piece | None:
+        data = self._next()
+        if not data:
+            return None
+        self._ahead.append(_Piece(self._offset, data))
+        self._offset += len(data)
+        return self._ahead[-1]
 
     def _next(self) -> bytes:
-        if self._ahead:
-            return self._ahead.popleft()
-        if self._failure is not None:
-            return b""
         try:
             return next(self._cut, b"")
         except Unreadable as error:  # raised again once the pieces before it are read
             self._failure = error
             return b""
-
-    def _receive(self, offset: int, worker: Worker) -> None:
-        answer = worker.receive()
-        if not answer:
-            return  # the process has ended: its piece is proven here
-        self._pool.give_back(worker)
-        for start, links, tagged, records, broke in marshal.loads(answer):
-            self.rows[offset + start] = Row(offset + start, Links(*links), tagged, records, broke)
-
-
-def _sends(worker: Worker, piece: bytes) -> bool:
-    try:
-        worker.send(piece)
-    except OSError:
-        return False
-    return True
 
 
 def _cut(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
@@ -199,20 +230,20 @@ def _cut(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
 
     Raises what reading the chunks raised, after the bytes before it.
     """
-    data = b""
+    data, start = b"", 0
     failure: Exception | None = None
     try:
         for chunk in chunks:
-            data += chunk
-            while len(data) > size:
-                end = data.rfind(HEADER, 1, size)
-                end = size if end < 0 else end
-                yield data[:end]
-                data = data[end:]
+            data, start = data[start:] + chunk, 0
+            while len(data) - start > size:
+                end = data.rfind(HEADER, start + 1, start + size)
+                end = start + size if end < 0 else end
+                yield data[start:end]
+                start = end
     except Unreadable as error:
         failure = error
-    if data:
-        yield data
+    if start < len(data):
+        yield data[start:]
     if failure is not None:
         raise failure
 

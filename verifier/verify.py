@@ -242,6 +242,8 @@ def _replay_segment(segment: source.Segment, replay: Replay, reading: Reading) -
         finally:
             if collector is not None:
                 collector.passed(frames, start)
+        if not broke and frames.read_on():
+            continue
         record = frames.next()
         if record is None:
             break

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -125,16 +126,33 @@ def test_a_record_of_an_impossible_seq_is_proven_by_nobody(
 def test_a_process_that_dies_is_not_missed(
     small_pieces: None, mixed: Any, ring: Ring, tmp_path: Path
 ) -> None:
-    pool = jobs.Pool(2, ring)
-    workers = [pool.take(), pool.take()]
-    for worker in workers:
-        assert worker is not None
+    pool = jobs.Pool(3, ring)
+    for worker in pool.workers():
         os.kill(worker._process.pid, signal.SIGKILL)
-        pool.give_back(worker)
     path = tmp_path / "log.cbor"
     try:
         assert report(path, mixed.data, ring, Manner(pool=pool)) == report(path, mixed.data, ring)
     finally:
+        pool.close()
+
+
+def test_a_process_that_stops_for_a_while_is_waited_for_with_work(
+    small_pieces: None, mixed: Any, ring: Ring
+) -> None:
+    pool = jobs.Pool(2, ring)
+    (worker,) = pool.workers()
+    os.kill(worker._process.pid, signal.SIGSTOP)
+    go_on = threading.Timer(0.5, os.kill, (worker._process.pid, signal.SIGCONT))
+    go_on.start()
+    pieces = pool.pieces(iter([mixed.data * 20]), 0)
+    try:
+        given = iter(pieces)
+        first = next(given)
+        assert len(pieces._ahead) > jobs._MAX_AHEAD
+        assert all(piece.rows for piece in list(pieces._ahead)[jobs._DEPTH :])
+        assert first + b"".join(given) == mixed.data * 20
+    finally:
+        go_on.join()
         pool.close()
 
 
@@ -155,7 +173,7 @@ def test_a_file_that_cannot_be_read_to_its_end_is_read_as_far_as_it_goes(
 def test_a_single_piece_starts_no_process(mixed: Any, ring: Ring) -> None:
     pool = jobs.Pool(2, ring)
     assert list(pool.pieces(iter([mixed.records[0]]), 0)) == [mixed.records[0]]
-    assert pool._all == []
+    assert pool._workers == []
 
 
 def test_the_command_leaves_no_process_behind(mixed: Any, key: str, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def assembled(
     store = FileStore(path.absolute(), next_length, sync=sync)
     try:
         named = chain_of(store) if chain is None else chain
-        return Log(
+        log = Log(
             path,
             named,
             store,
@@ -42,9 +42,11 @@ def assembled(
             progress=progress,
             adopt=adopt,
         )
+        store.answered_to = log.recall.answered_to
     except BaseException:
         store.close()
         raise
+    return log
 
 
 def chain_of(store: FileStore) -> bytes:

@@ -44,6 +44,17 @@ class Recall:
         """Give the last record that this host has answered for, None if that is lost."""
         return self._file.read()
 
+    def answered_to(self) -> Position | None:
+        """Give the end of the last record that this host has answered for."""
+        head = self.head()
+        if head is None:
+            return None
+        place = self._place(head)
+        raw = self._store.at(place)
+        if raw is None or _digest(raw) != head.digest:
+            return None
+        return Position(place.seq + 1, place.segment, place.offset + len(raw))
+
     def answer_for(self, covered: Covered) -> None:
         """Remember a record that is durable."""
         self._file.advance(self._head_at(covered))

@@ -60,6 +60,8 @@ class FileStore:
         self._segment_bytes = segment_bytes
         self._timeout = lock_timeout_s
         self._failure: str | None = None
+        self.answered_to: Callable[[], Position | None] = lambda: None
+        """Gives an end of records up to which this host knows that they are durable."""
         self._begin()
         self.segments()
 
@@ -236,25 +238,29 @@ class FileStore:
         written, last = self._written, self._last
         try:
             if last is None or last.number != end.segment:
-                self._sync_other(end.segment)
+                self._sync_other(end)
                 return end.seq
+            if last.inherited:
+                last.write_again(self.answered_to(), end)
             self._sync(last.descriptor)
+            last.inherited = False
             return max(written, end.seq)
         except OSError as error:
             raise self._dies(f"sync of {self._files.name(end.segment)}: {error}") from error
 
-    def _sync_other(self, number: int) -> None:
+    def _sync_other(self, end: Position) -> None:
         """Sync a segment that another writer began since this object held the tail.
 
         One that was cut and removed or compressed since is durable before that.
         """
         try:
-            segment = Segment.open(self.place(number), number)
+            segment = Segment.open(self.place(end.segment), end.segment)
         except FileNotFoundError:
-            if self.segments()[-1] > number:
+            if self.segments()[-1] > end.segment:
                 return
             raise
         try:
+            segment.write_again(self.answered_to(), end)
             self._sync(segment.descriptor)
         finally:
             os.close(segment.descriptor)
@@ -322,7 +328,7 @@ class FileStore:
             with self._syncing.kept_away():
                 if self._last is not None:
                     self._sync(self._last.descriptor)
-            fresh = Segment(path, number, directory.create(path))
+            fresh = Segment(path, number, directory.create(path), inherited=False)
             self._use(fresh)
         except OSError as error:
             raise self._dies(f"new segment {path}: {error}") from error

@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import os
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from ledger.store import directory
 from ledger.store.contract import Position
 from ledger.store.framing import FIRST_READ
 
+_AT_ONCE: Final = 1 << 20
+
 
 class Segment:
-    """The last segment, open for append."""
+    """The last segment, open for append.
 
-    __slots__ = ("descriptor", "number", "path")
+    `inherited` says that others may have written to it, whose sync may have failed.
+    """
 
-    def __init__(self, path: str, number: int, descriptor: int) -> None:
+    __slots__ = ("descriptor", "inherited", "number", "path")
+
+    def __init__(self, path: str, number: int, descriptor: int, *, inherited: bool) -> None:
         """Take a path, the seq of the first record, and a descriptor open for append."""
         self.path = path
         self.number = number
         self.descriptor = descriptor
+        self.inherited = inherited
 
     def expects(self, end: Position) -> int:
         """Give the size that this segment has if the records end at `end`."""
@@ -34,7 +40,25 @@ class Segment:
         except BaseException:
             os.close(descriptor)
             raise
-        return cls(path, number, descriptor)
+        return cls(path, number, descriptor, inherited=True)
+
+    def write_again(self, since: Position | None, end: Position) -> None:
+        """Write what stands between two ends of records once more, so that a sync is about it.
+
+        After a failed sync the kernel may take bytes for written that no disk has, and says so to
+        those only who had the file open. Without `since` that is every byte before `end`.
+        """
+        if since is not None and since.segment > self.number:
+            return
+        start = since.offset if since is not None and since.segment == self.number else 0
+        descriptor = directory.open_file(self.path, os.O_RDWR)  # with O_APPEND it would append
+        try:
+            for at in range(start, end.offset, _AT_ONCE):
+                data, done = os.pread(descriptor, min(_AT_ONCE, end.offset - at), at), 0
+                while done < len(data):
+                    done += os.pwrite(descriptor, data[done:], at + done)
+        finally:
+            os.close(descriptor)
 
 
 def reader(path: str) -> BinaryIO:

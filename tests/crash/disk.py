@@ -49,10 +49,13 @@ class File:
         for count, (what, at, data) in enumerate(self.pending):
             before = _applied(self.durable, self.pending[:count])
             yield before
-            if what != "write" or (at + len(data) <= len(before) and len(data) <= SECTOR):
+            in_place = at + len(data) <= len(before)
+            if what != "write" or (in_place and len(data) <= SECTOR):
                 continue
             for cut in (1, len(data) // 2, len(data) - 1):
                 yield _applied(before, [("write", at, data[:cut])])
+            if in_place:  # its blocks hold the old bytes or the new ones, no zeros
+                continue
             hole = _applied(before, [("write", at, bytes(len(data)))])
             yield hole
             yield _applied(hole, self.pending[count + 1 :])

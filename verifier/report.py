@@ -5,8 +5,7 @@ The values fit every format: a log without sequence numbers gives its record num
 Every text in them may be hostile; the renderers escape it (spec §9.2).
 """
 
-from __future__ import annotations
-
+# Annotations of so many classes are cheaper to evaluate than to keep: every start imports this.
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 from typing import Any, NamedTuple
@@ -24,7 +23,7 @@ class Verdict(Enum):
         """The exit status of the command: 0, 4 or 3."""
         return _EXIT_CODES[self]
 
-    def worse(self, other: Verdict) -> Verdict:
+    def worse(self, other: "Verdict") -> "Verdict":
         """Give the worse of two: BROKEN over CANNOT VERIFY over VERIFIED."""
         return max(self, other, key=_SEVERITY.index)
 

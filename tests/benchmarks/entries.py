@@ -193,10 +193,10 @@ ALONE = (
     Entry(
         "start-verify",
         "verifying a log of one record / python -c pass",
-        6.75,
+        6,
         lambda bench: commands.verify_start(bench.folder),
     ),
-    Entry("start-help", "cardchain --help / python -c pass", 7.5, lambda _: commands.help_start()),
+    Entry("start-help", "cardchain --help / python -c pass", 7, lambda _: commands.help_start()),
 )
 ON_LEDGERS = (
     Entry("cli-approve", f"cardchain approve {_LARGE}", 1.25, _grown(commands.approve)),

@@ -67,6 +67,7 @@ def python(*arguments: str, state: Path | None = None, expect: int = 0) -> tuple
     Raises AssertionError where its exit status is not `expect`.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONHASHSEED": "0"}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # what is installed is compiled once
     if state is not None:
         environment["CARDCHAIN_STATE"] = str(state)
     process = subprocess.Popen(

@@ -186,6 +186,5 @@ def text_of(envelope: Envelope, replaced: bytes | None) -> str:
     if envelope.supersedes is None:
         return text
     if replaced is None:
-        gone = f"changes since {envelope.supersedes.hex()}: not shown, it is not in the log"
-        return f"{gone}\n\n{text}"
+        return f"changes: not shown, the envelope before is not at hand\n\n{text}"
     return f"{render_changes(parse(replaced), envelope)}\n{text}"

@@ -1,4 +1,4 @@
-"""What the approver sees: the text of a card, `cardchain-text/1` (spec §9.1)."""
+"""What the approver sees: the text of a card, `cardchain-text/2` (spec §9.1)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,15 @@ from ledger.jcs import JSON
 
 __all__ = ["CHANGES_VERSION", "VERSION", "render_card_text", "render_changes", "shown"]
 
-VERSION: Final = "cardchain-text/1"
-CHANGES_VERSION: Final = "cardchain-changes/1"
+VERSION: Final = "cardchain-text/2"
+CHANGES_VERSION: Final = "cardchain-changes/2"
 
 _NOT_STATED: Final = "not stated"
 _INDENT: Final = "  "
-_WIDTH: Final = 100
+_WIDTH: Final = 76  # columns
+_FIRST_WIDE: Final = "\u1100"  # from here on a code point takes two columns
 _PADDING: Final = re.compile(" {4,}")
+_UNIT: Final = re.compile(r"\\(?:[us]\{[0-9a-f]+\}|.)|.")  # an escape, or a code point
 
 
 def render_card_text(envelope: Envelope | bytes) -> str:
@@ -40,17 +42,53 @@ def render_changes(old: Envelope, new: Envelope) -> str:
 
     Different pairs give different texts, escaped as a card is (spec §9.2).
     """
-    lines = [f"changes since {old.card_hash.hex()} ({CHANGES_VERSION})"]
+    lines = [f"changes ({CHANGES_VERSION})", f"since card: {old.card_hash.hex()}"]
     for pointer, before, after in differences(old, new):
-        lines.append(f"{_INDENT}{_leaf(pointer)}: {_side(before)} -> {_side(after)}")
+        lines += _changed(_leaf(pointer), _side(before), _side(after))
     return "".join(f"{line}\n" for whole in lines for line in _fitted(whole))
 
 
+def _columns(text: str) -> int:
+    """Give the width of a text, by a rule that no version of Unicode changes (spec §9.1)."""
+    if text.isascii():
+        return len(text)
+    return len(text) + sum(character >= _FIRST_WIDE for character in text)
+
+
 def _fitted(line: str) -> Iterator[str]:
-    """Cut a line so that none of it stands beyond the edge of a screen (spec §9.1)."""
-    yield line[:_WIDTH]
-    for start in range(_WIDTH, len(line), _WIDTH - 1):
-        yield "\\" + line[start : start + _WIDTH - 1]
+    """Cut a line so that no terminal of 80 columns wraps it; escapes stay whole (spec §9.1)."""
+    if _columns(line) <= _WIDTH:
+        yield line
+        return
+    row, used = "", 0
+    for unit in _UNIT.findall(line):
+        columns = _columns(unit)
+        if used + columns > _WIDTH:
+            yield row
+            row, used = "\\", 1
+        row += unit
+        used += columns
+    yield row
+
+
+def _stated(label: str, value: str, indent: str = "") -> Iterator[str]:
+    """Put a value behind its label, or below it where one line would be too wide (spec §9.1)."""
+    line = f"{indent}{label}: {value}"
+    if _columns(line) <= _WIDTH:
+        yield line
+    else:
+        yield f"{indent}{label}:"
+        yield f"{indent}{_INDENT}{value}"
+
+
+def _changed(pointer: str, before: str, after: str) -> Iterator[str]:
+    line = f"{_INDENT}{pointer}: {before} -> {after}"
+    if _columns(line) <= _WIDTH:
+        yield line
+    else:
+        yield f"{_INDENT}{pointer}:"
+        yield f"{_INDENT * 2}{before}"
+        yield f"{_INDENT * 2}-> {after}"
 
 
 def _side(canonical: bytes | None) -> str:
@@ -87,7 +125,7 @@ def _lines(envelope: Envelope) -> Iterator[str]:
     yield f"decide before: {_time(envelope.not_after)}"
     yield "runs at most once"
     yield f"may run: {_grant(envelope.grant_ttl)}"
-    yield f"to decide, echo this hash: {envelope.card_hash.hex()}"
+    yield from _stated("to decide, echo this hash", envelope.card_hash.hex())
 
 
 def _labelled(label: str, value: JSON, absent: str = _NOT_STATED) -> Iterator[str]:
@@ -100,7 +138,7 @@ def _labelled(label: str, value: JSON, absent: str = _NOT_STATED) -> Iterator[st
 
 def _value(label: str, value: JSON, indent: str) -> Iterator[str]:
     if not value or not isinstance(value, dict | list):
-        yield f"{indent}{label}: {_leaf(value)}"
+        yield from _stated(label, _leaf(value), indent)
         return
     yield f"{indent}{label}:"
     inner = indent + _INDENT

@@ -151,9 +151,9 @@ def test_a_card_is_shown_as_its_approver_saw_it(page: Browser) -> None:
     page.run("document.getElementById('find').requestSubmit()")
     wait_until(page, "document.querySelector('#card pre') !== null")
     shown = text_of(page, "#card pre").splitlines()
-    assert shown[0] == "approval card (cardchain-text/1)"
+    assert shown[0] == "approval card (cardchain-text/2)"
     assert 'tool: "refund.create"' in shown
-    assert shown[-1] == f"to decide, echo this hash: {FIRST_CARD}"
+    assert shown[-2:] == ["to decide, echo this hash:", f"  {FIRST_CARD}"]
     told = text_of(page, "#card")
     assert 'approve by "user:approver-1" (label), over "cli"' in told
     assert "SETTLED, succeeded" in told
@@ -184,12 +184,12 @@ def test_the_text_of_a_card_is_that_of_the_writer(page: Browser) -> None:
     )
     assert len(rows) == 13
     envelopes = {
-        render_card_text(envelope).splitlines()[-1]: render_card_text(envelope)
+        render_card_text(envelope).splitlines()[-1].strip(): render_card_text(envelope)
         for envelope in envelopes_of(CASES / "intact_envelopes" / "log.cbor")
     }
     assert len(envelopes) == 13
     for card, text in rows:
-        assert envelopes[f"to decide, echo this hash: {card}"] == text + "\n"
+        assert envelopes[card] == text + "\n"
 
 
 def test_a_card_that_supersedes_another_begins_with_what_changed(page: Browser) -> None:

@@ -29,7 +29,7 @@ def amount(value: str) -> dict[str, Any]:
 
 def whole(text: str) -> str:
     """Join the lines that were cut at the edge of a screen."""
-    assert max(map(len, text.split("\n"))) <= 100
+    assert max(map(len, text.split("\n"))) <= 76
     return text.replace("\n\\", "")
 
 
@@ -42,17 +42,17 @@ def test_every_place_that_differs_is_shown_with_both_values(
     new = ledger.issue(ask.superseding(old))
     a, b = old.envelope.document, new.envelope.document
     assert whole(render_changes(old.envelope, new.envelope)) == (
-        f"changes since {old.hash} (cardchain-changes/1)\n"
-        f'  "/action/args_digest": "{a["action"]["args_digest"]}" -> '
-        f'"{b["action"]["args_digest"]}"\n'
+        f"changes (cardchain-changes/2)\nsince card: {old.hash}\n"
+        f'  "/action/args_digest":\n    "{a["action"]["args_digest"]}"\n'
+        f'    -> "{b["action"]["args_digest"]}"\n'
         '  "/action/arguments/amount": "199.00" -> "99.00"\n'
         '  "/action/arguments/tags": not stated -> []\n'
-        f'  "/effect_key": "{a["effect_key"]}" -> "{b["effect_key"]}"\n'
+        f'  "/effect_key":\n    "{a["effect_key"]}"\n    -> "{b["effect_key"]}"\n'
         f'  "/issued_at": {a["issued_at"]} -> {b["issued_at"]}\n'
         f'  "/not_after": {a["not_after"]} -> {b["not_after"]}\n'
         '  "/purpose": "x" -> not stated\n'
         '  "/reasoning": "duplicate payment" -> "less"\n'
-        f'  "/supersedes": not stated -> "{old.hash}"\n'
+        f'  "/supersedes":\n    not stated\n    -> "{old.hash}"\n'
     )
 
 
@@ -63,7 +63,7 @@ def test_hostile_text_in_a_change_is_escaped(ledger: Ledger, proposal: Propose) 
     text = whole(render_changes(old.envelope, new.envelope))
     shown = 'a\\" -> \\"b\\n  \\"~1purpose\\": \\"\\u{1b}[2J\\u{202e}'.replace("~1", "/")
     name = shown.replace("/", "~1")
-    assert f'  "/action/arguments/{name}": "{shown}" -> "not stated"\n' in text
+    assert f'  "/action/arguments/{name}":\n    "{shown}"\n    -> "not stated"\n' in text
     assert all(character == "\n" or " " <= character <= "~" for character in text)
 
 
@@ -75,7 +75,7 @@ def test_an_approver_sees_what_changed_and_then_all_of_the_card(
     new = ledger.issue(ask)
     expected = render_changes(old.envelope, new.envelope) + "\n" + render_card_text(new.envelope)
     assert new.text == ledger.card(new).text == ledger.issue(ask).text == expected
-    assert new.text.endswith(f"to decide, echo this hash: {new.hash}\n")
+    assert new.text.endswith(f"to decide, echo this hash:\n  {new.hash}\n")
     assert old.text == ledger.card(old).text == render_card_text(old.envelope)
 
 
@@ -84,7 +84,7 @@ def test_a_superseded_card_that_is_gone_is_said_to_be(ledger: Ledger, proposal: 
     new = ledger.issue(proposal(purpose="x").superseding(old))
     alone = IssuedCard(new.envelope, new.record)
     assert alone.text == (
-        f"changes since {old.hash}: not shown, it is not in the log\n\n"
+        "changes: not shown, the envelope before is not at hand\n\n"
         + render_card_text(new.envelope)
     )
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+import unicodedata
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledger.envelope import Envelope, Proposal, project
+from ledger.envelope import Envelope, Proposal, differences, project
 from ledger.errors import Malformed
-from ledger.render import render_card_text, shown
+from ledger.render import render_card_text, render_changes, shown
 
 HASH = "0123456789abcdef" * 4
 
@@ -51,7 +53,7 @@ FULL: dict[str, Any] = {
 }
 
 SMALLEST = """\
-approval card (cardchain-text/1)
+approval card (cardchain-text/2)
 kind: "tool_call"
 tool: "refund.create"
 arguments: {}
@@ -73,18 +75,21 @@ supersedes: not stated
 prior attempt: not stated
 tool specification: not stated
 artifact: not stated
-arguments digest: "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
-effect key: "<effect key>"
+arguments digest:
+  "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a"
+effect key:
+  "<effect key>"
 format: "cardchain-card/1"
 issued at: 1700000000 (2023-11-14T22:13:20Z)
 decide before: 1700001800 (2023-11-14T22:43:20Z)
 runs at most once
 may run: no limit
-to decide, echo this hash: <card hash>
+to decide, echo this hash:
+  <card hash>
 """
 
 LARGEST = f"""\
-approval card (cardchain-text/1)
+approval card (cardchain-text/2)
 kind: "tool_call"
 tool: "refund.create"
 arguments:
@@ -109,7 +114,8 @@ subject:
 IRREVERSIBLE: it cannot be undone
 impact:
   "detector_set":
-    "digest": "{HASH}"
+    "digest":
+      "{HASH}"
     "id": "set-1"
   "fired_detectors":
     [0]: "payment"
@@ -129,20 +135,26 @@ review manifest: not stated
 task:
   "id": "run-1"
   "step": "refund"
-supersedes: "{HASH}"
+supersedes:
+  "{HASH}"
 prior attempt:
-  "card_hash": "{HASH}"
+  "card_hash":
+    "{HASH}"
   "outcome": "unknown"
-tool specification: "{HASH}"
+tool specification:
+  "{HASH}"
 artifact: "{HASH}"
-arguments digest: "<arguments digest>"
-effect key: "<effect key>"
+arguments digest:
+  "<arguments digest>"
+effect key:
+  "<effect key>"
 format: "cardchain-card/1"
 issued at: 1700000000 (2023-11-14T22:13:20Z)
 decide before: 1700001800 (2023-11-14T22:43:20Z)
 runs at most once
 may run: until 900 seconds after the decision
-to decide, echo this hash: <card hash>
+to decide, echo this hash:
+  <card hash>
 """
 
 
@@ -195,6 +207,33 @@ def test_policy_evidence_is_shown() -> None:
 
 # Reading the text back: what can be read back is injective, and forges nothing.
 
+MEMBERS = {
+    "kind": "kind",
+    "tool": "action.tool_name",
+    "arguments": "action.arguments",
+    "capability": "action.capability",
+    "reasoning": "reasoning",
+    "purpose": "purpose",
+    "subject": "subject",
+    "impact": "impact",
+    "rollback": "rollback",
+    "preconditions": "preconditions",
+    "policy version": "policy_version",
+    "approval basis": "approval_basis",
+    "review manifest": "review_manifest",
+    "task": "task",
+    "supersedes": "supersedes",
+    "prior attempt": "prior_attempt",
+    "tool specification": "action.spec_digest",
+    "artifact": "action.artifact_digest",
+    "arguments digest": "action.args_digest",
+    "effect key": "effect_key",
+    "format": "format",
+}
+FIRST = "approval card (cardchain-text/2)"
+LAST = ("issued at", "decide before", "runs at most once", "may run", "to decide, echo this hash")
+WORDS = (FIRST, "IRREVERSIBLE", "reversible", "NOT ASSESSED", *LAST)
+
 ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "\\": "\\", '"': '"'}
 TEXT = r'"((?:[^"\\]|\\.)*)"'
 
@@ -222,21 +261,42 @@ def block(lines: list[str], indent: int) -> Any:
         found = re.fullmatch(rf"(?:{TEXT}|\[(\d+)\]):(?: (.*))?", line)
         assert found is not None, line
         name = int(found[2]) if found[2] else unquoted(found[1])
-        members.append((name, leaf(found[3]) if found[3] else block(lines, indent + 2)))
+        members.append((name, leaf(found[3]) if found[3] else below(lines, indent + 2)))
     if [name for name, _ in members] == list(range(len(members))):
         return [value for _, value in members]
     return dict(members)
 
 
-def arguments_in(text: str) -> Any:
+def below(lines: list[str], indent: int) -> Any:
+    """Read what stands below a label: a value alone in its line, or an object or array."""
+    try:
+        value = leaf(lines[0][indent:])
+    except ValueError:
+        return block(lines, indent)
+    del lines[0]
+    return value
+
+
+def card_in(text: str) -> dict[str, Any]:
+    """Give what each label of the renderer states; None where it says that nothing is stated."""
     lines = text.replace("\n\\", "").removesuffix("\n").split("\n")
-    first = next(line for line in lines if line.startswith("arguments:"))
-    if first != "arguments:":
-        return leaf(first.removeprefix("arguments: "))
-    return block(lines[lines.index(first) + 1 :], 2)
+    found: dict[str, Any] = {}
+    while lines:
+        label, _, stated = lines.pop(0).partition(": ")
+        if label in ("to decide, echo this hash:", *WORDS):
+            found[label] = stated or (lines.pop(0) if label.endswith(":") else None)
+        elif stated in ("not stated", "not assessed"):
+            found[label] = None
+        else:
+            found[label.removesuffix(":")] = leaf(stated) if stated else below(lines, 2)
+    return found
 
 
-ANY_TEXT = (
+def arguments_in(text: str) -> Any:
+    return card_in(text)["arguments"]
+
+
+SHORT_TEXT = (
     st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
     | st.sampled_from(
         [
@@ -250,9 +310,13 @@ ANY_TEXT = (
             "[0]",
             "\u0301",
             "{}",
+            "not stated\nto decide, echo this hash:\n  " + HASH,
         ]
     )
-    | st.sampled_from([" " * 4, "\\s{4}", "a" * 99, "\\" * 150, "   "])
+    | st.sampled_from([" " * 4, "\\s{4}", "a" * 99, "\\" * 150, "   ", HASH])
+)
+ANY_TEXT = SHORT_TEXT | (
+    st.builds(str.__mul__, st.sampled_from("\uff41\U0001f600\u4e00\u0430\n"), st.integers(1, 160))
 )
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-99, 99) | ANY_TEXT,
@@ -274,21 +338,172 @@ def test_no_hidden_character_comes_through_raw(arguments: dict[str, Any], reason
     assert HIDDEN.search(text) is None
 
 
-@given(ANY_TEXT, ANY_TEXT.filter(bool), ANY_TEXT.filter(bool))
-def test_no_text_adds_a_line_of_its_own(reasoning: str, tool: str, step: str) -> None:
-    text = render_card_text(envelope(reasoning=reasoning, tool_name=tool, task=("run", step)))
-    whole = text.replace("\n\\", "")
-    assert whole.count("\n") == SMALLEST.count("\n")
-    assert unquoted(re.search(rf"^reasoning: {TEXT}$", whole, re.M)[1]) == reasoning
-
-
 @given(ARGUMENTS, st.integers(0, 400))
-def test_no_line_is_wider_than_a_screen(arguments: dict[str, Any], padding: int) -> None:
+def test_no_row_of_spaces_pushes_a_value_away(arguments: dict[str, Any], padding: int) -> None:
     padded = arguments | {"padded": "a" + " " * padding + "b" * padding}
     text = render_card_text(envelope(arguments=padded))
-    assert max(map(len, text.split("\n"))) <= 100
     assert "     " not in re.sub(r"^ +", "", text, flags=re.M)
     assert arguments_in(text) == padded
+
+
+PROPOSED = st.fixed_dictionaries(
+    {"arguments": ARGUMENTS, "reasoning": ANY_TEXT},
+    optional={
+        "capability": st.dictionaries(ANY_TEXT, VALUES, min_size=1, max_size=2),
+        "purpose": ANY_TEXT,
+        "policy_version": SHORT_TEXT.filter(bool),
+        "tool_name": SHORT_TEXT.filter(bool),
+        "task": st.tuples(SHORT_TEXT.filter(bool), SHORT_TEXT.filter(bool)),
+        "rollback": st.fixed_dictionaries({"procedure": ANY_TEXT, "irreversible": st.booleans()}),
+        "supersedes": st.just(HASH),
+        "grant_ttl": st.integers(1, 10**9),
+    },
+)
+
+
+@given(PROPOSED)
+def test_every_member_can_be_read_back_from_the_text(proposed: dict[str, Any]) -> None:
+    """So different envelopes give different texts."""
+    card = envelope(**proposed)
+    found, document = card_in(render_card_text(card)), card.document
+    for label, path in MEMBERS.items():
+        value: Any = document
+        for name in path.split("."):
+            value = None if value is None else value.get(name)
+        assert found.pop(label) == value, label
+    grant = proposed.get("grant_ttl")
+    irreversible = proposed.get("rollback", {}).get("irreversible")
+    assert found == {
+        FIRST: None,
+        {
+            None: "NOT ASSESSED",
+            True: "IRREVERSIBLE",
+            False: "reversible",
+        }[irreversible]: {
+            None: "treat as irreversible",
+            True: "it cannot be undone",
+            False: "see rollback",
+        }[irreversible],
+        "issued at": "1700000000 (2023-11-14T22:13:20Z)",
+        "decide before": "1700001800 (2023-11-14T22:43:20Z)",
+        "runs at most once": None,
+        "may run": "no limit" if grant is None else f"until {grant} seconds after the decision",
+        "to decide, echo this hash:": f"  {card.card_hash.hex()}",
+    }
+
+
+@given(PROPOSED)
+def test_no_label_of_the_renderer_can_be_forged_at_the_left_edge(proposed: dict[str, Any]) -> None:
+    """In a terminal of 80 columns each line is a row, so this is what stands at its left edge."""
+    card = envelope(**proposed)
+    lines = render_card_text(card).removesuffix("\n").split("\n")
+    labels = [line.split(":")[0] for line in lines if not line.startswith((" ", "\\"))]
+    shown_as = ("NOT ASSESSED", "IRREVERSIBLE", "reversible")
+    expected = [FIRST, *MEMBERS, *LAST]
+    assert [label for label in labels if label not in shown_as] == expected
+    assert len(labels) == len(expected) + 1
+    assert lines[-2:] == ["to decide, echo this hash:", f"  {card.card_hash.hex()}"]
+
+
+def is_wide(character: str) -> bool:
+    """Tell whether a terminal draws two columns, by the Unicode tables of this Python.
+
+    They hold a width for code points that are not assigned too, which says nothing.
+    """
+    is_assigned = unicodedata.category(character) != "Cn"
+    return is_assigned and unicodedata.east_asian_width(character) in "WF"
+
+
+def columns(line: str) -> int:
+    return len(line) + sum(map(is_wide, line))
+
+
+@given(PROPOSED)
+def test_no_line_is_wrapped_by_a_terminal_of_80_columns(proposed: dict[str, Any]) -> None:
+    text = render_card_text(envelope(**proposed))
+    assert max(map(columns, text.split("\n"))) <= 76
+
+
+def test_every_wide_code_point_is_counted_as_wide() -> None:
+    every = [chr(n) for n in range(0x110000) if is_wide(chr(n))]
+    assert len(every) > 100_000
+    text = render_card_text(envelope(arguments={"wide": "".join(every)}))
+    assert max(map(columns, text.split("\n"))) in (75, 76)
+
+
+A, WIDE, BELOW = '  "a": "', "\uff41", '    "'
+
+
+@pytest.mark.parametrize(
+    ("value", "lines"),
+    [
+        ("a" * 67, [A + "a" * 67 + '"']),
+        ("a" * 68, ['  "a":', BELOW + "a" * 68 + '"']),
+        ("a" * 70, ['  "a":', BELOW + "a" * 70 + '"']),
+        ("a" * 71, ['  "a":', BELOW + "a" * 71, '\\"']),
+        ("a" * 146, ['  "a":', BELOW + "a" * 71, "\\" + "a" * 75, '\\"']),
+        (WIDE * 33, [A + WIDE * 33 + '"']),
+        (WIDE * 34, ['  "a":', BELOW + WIDE * 34 + '"']),
+        (WIDE * 36, ['  "a":', BELOW + WIDE * 35, "\\" + WIDE + '"']),
+        ("\u10ff" * 67, [A + "\u10ff" * 67 + '"']),
+        ("\u1100" * 34, ['  "a":', BELOW + "\u1100" * 34 + '"']),
+        ("a" * 64 + "\u202e", ['  "a":', BELOW + "a" * 64, '\\\\u{202e}"']),
+        ("a" * 67 + "    b", ['  "a":', BELOW + "a" * 67, '\\\\s{4}b"']),
+        ("a" * 70 + "\n", ['  "a":', BELOW + "a" * 70, '\\\\n"']),
+    ],
+)
+def test_value_that_is_too_wide_stands_below_and_is_cut_there(value: str, lines: list[str]) -> None:
+    text = render_card_text(envelope(arguments={"a": value}))
+    assert f"\narguments:\n{chr(10).join(lines)}\ncapability: not stated\n" in text
+
+
+def test_wide_name_is_cut_and_its_value_stands_below() -> None:
+    text = render_card_text(envelope(arguments={"n" * 80: True, "o" * 80: [1]}))
+    assert (
+        f'\narguments:\n  "{"n" * 73}\n\\{"n" * 7}":\n    true\n'
+        f'  "{"o" * 73}\n\\{"o" * 7}":\n    [0]: 1\ncapability:'
+    ) in text
+
+
+# What changed
+
+
+def side(text: str) -> Any:
+    return ... if text == "not stated" else leaf(text)
+
+
+def changes_in(text: str) -> list[tuple[str, Any, Any]]:
+    """Give the pointer and both values of each change that a text tells."""
+    lines = text.replace("\n\\", "").removesuffix("\n").split("\n")[2:]
+    found = []
+    while lines:
+        line = lines.pop(0)
+        named = re.match(rf"  {TEXT}:", line)
+        assert named is not None, line
+        if line == named[0]:
+            before, after = lines.pop(0)[4:], lines.pop(0)[4:].removeprefix("-> ")
+        else:
+            both = re.fullmatch(rf" (.*) -> ({TEXT}|[^\"]*)", line[named.end() :])
+            assert both is not None, line
+            before, after = both[1], both[2]
+        found.append((unquoted(named[1]), side(before), side(after)))
+    return found
+
+
+@given(ARGUMENTS, ARGUMENTS)
+def test_changes_can_be_read_back_from_the_text(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    old, new = envelope(arguments=before), envelope(arguments=after)
+    text = render_changes(old, new)
+    assert changes_in(text) == [
+        (pointer, *(... if one is None else json.loads(one) for one in (was, now)))
+        for pointer, was, now in differences(old, new)
+    ]
+    assert text.startswith(f"changes (cardchain-changes/2)\nsince card: {old.card_hash.hex()}\n")
+    assert max(map(columns, text.split("\n"))) <= 76
+    edge = [line for line in text.split("\n") if not line.startswith((" ", "\\"))]
+    assert edge == [*text.split("\n")[:2], ""]
 
 
 def leaves(value: Any) -> list[Any]:

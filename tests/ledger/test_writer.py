@@ -167,7 +167,7 @@ def test_a_hash_is_taken_as_digits_as_bytes_and_as_what_was_handed_out(
 
 def test_the_text_of_a_card_ends_with_the_hash_to_echo(ledger: Ledger, proposal: Propose) -> None:
     card = ledger.issue(proposal())
-    assert card.text.splitlines()[-1] == f"to decide, echo this hash: {card.hash}"
+    assert card.text.endswith(f"\nto decide, echo this hash:\n  {card.hash}\n")
 
 
 def test_threads_decide_a_card_once(ledger: Ledger, proposal: Propose) -> None:

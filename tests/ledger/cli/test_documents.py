@@ -72,8 +72,8 @@ def test_the_issued_card_has_the_hash_that_hash_gives(host: SimpleNamespace) -> 
 def test_render_gives_the_text_with_the_hash_to_echo(empty_host: SimpleNamespace) -> None:
     (empty_host.folder / "e.json").write_bytes(canonical(envelope()))
     text = empty_host.ok("render", "e.json").out
-    assert text.startswith('approval card (cardchain-text/1)\nkind: "tool_call"\n')
-    assert text.endswith(f"to decide, echo this hash: {digest(envelope())}\n")
+    assert text.startswith('approval card (cardchain-text/2)\nkind: "tool_call"\n')
+    assert text.endswith(f"to decide, echo this hash:\n  {digest(envelope())}\n")
     json_ = empty_host.ok("render", "e.json", "--json").json
     assert json_ == {"card_hash": digest(envelope()), "text": text}
 

@@ -168,7 +168,7 @@ def test_diff_tells_what_changed_since_the_superseded_card(host: SimpleNamespace
     first = host.issue()
     second = superseding(host, first, arguments={"order": "SO-1001", "amount": "9\x1b[2J"})
     out = host.ok("diff", "approvals", second[:8]).out
-    assert out.startswith(f"changes since {first} (cardchain-changes/1)\n")
+    assert out.startswith(f"changes (cardchain-changes/2)\nsince card: {first}\n")
     assert '  "/action/arguments/amount": "199.00" -> "9\\u{1b}[2J"\n' in out
     assert host.ok("diff", "approvals", first, second).out == out
     assert out.rstrip("\n") in host.ok("show", "approvals", second).out
@@ -189,7 +189,7 @@ def test_diff_of_a_card_that_supersedes_none_is_2(host: SimpleNamespace) -> None
 def test_the_hash_to_echo_is_the_last_line_of_the_text(host: SimpleNamespace) -> None:
     second = superseding(host, host.issue(), purpose="smaller")
     text = host.ok("show", "approvals", second, "--json").json["text"]
-    assert text.splitlines()[-1] == f"to decide, echo this hash: {second}"
+    assert text.endswith(f"\nto decide, echo this hash:\n  {second}\n")
 
 
 def test_a_call_that_comes_back_is_told_to_who_decides(host: SimpleNamespace) -> None:

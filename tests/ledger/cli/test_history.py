@@ -126,7 +126,7 @@ def test_show_finds_a_card_by_the_beginning_of_its_hash(host: SimpleNamespace) -
     card = host.issue()
     host.ok("reject", "approvals", card, *APPROVER)
     shown = host.ok("show", "approvals", card[:8]).out
-    assert f"to decide, echo this hash: {card}\n" in shown
+    assert f"to decide, echo this hash:\n  {card}\n" in shown
     assert "\nstate: REJECTED\n" in shown
     assert [line.split()[2] for line in shown.splitlines()[-2:]] == ["issued", "resolved"]
 

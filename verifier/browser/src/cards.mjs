@@ -62,7 +62,7 @@ function changesOf(log, envelope) {
   if (before === undefined) return null;
   const there = log.histories.cards.get(before)?.envelope ?? null;
   if (there === null || there.fault !== null || there.isOtherFormat) {
-    return [`changes since ${before}: its envelope is not at hand`];
+    return ["changes: not shown, the envelope before is not at hand"];
   }
   return changeLines(there.value, envelope, before);
 }

@@ -1,7 +1,7 @@
-/* What changed since the card that another supersedes, cardchain-changes/1 (spec §9.1). */
+/* What changed since the card that another supersedes, cardchain-changes/2 (spec §9.1). */
 
 import { pointerStep } from "./json.mjs";
-import { fitted, isLeaf, quoted, shown } from "./text.mjs";
+import { fits, fitted, isLeaf, quoted, shown } from "./text.mjs";
 
 /** The lines of every leaf in which two envelopes differ, in the order of their pointers. */
 export function changeLines(before, now, beforeHash) {
@@ -13,8 +13,15 @@ export function changeLines(before, now, beforeHash) {
   const lines = differing
     .map((path) => ({ pointer: pointerOf(path), was: was.get(path), is: is.get(path) }))
     .sort((one, other) => byCodePoint(one.pointer, other.pointer))
-    .map((leaf) => `  ${quoted(leaf.pointer)}: ${side(leaf.was)} -> ${side(leaf.is)}`);
-  return [`changes since ${beforeHash} (cardchain-changes/1)`, ...lines].flatMap(fitted);
+    .flatMap((leaf) => changed(quoted(leaf.pointer), side(leaf.was), side(leaf.is)));
+  const head = ["changes (cardchain-changes/2)", `since card: ${beforeHash}`];
+  return [...head, ...lines].flatMap(fitted);
+}
+
+/** Both values behind the pointer, or below it where one line would be too wide. */
+function changed(pointer, was, is) {
+  const line = `  ${pointer}: ${was} -> ${is}`;
+  return fits(line) ? [line] : [`  ${pointer}:`, `    ${was}`, `    -> ${is}`];
 }
 
 function side(leaf) {

@@ -1,16 +1,18 @@
-/* The text of a card, cardchain-text/1 (spec §9.1): what the approver sees, and nothing else. */
+/* The text of a card, cardchain-text/2 (spec §9.1): what the approver sees, and nothing else. */
 
 import { escaped } from "./escape.mjs";
 import { canonicalText, sortedNames } from "./jcs.mjs";
 
-const WIDTH = 100;
+const WIDTH = 76; // columns
+const FIRST_WIDE = 0x1100; // from here on a code point takes two columns
+const UNIT = /\\(?:[us]\{[0-9a-f]+\}|.)|./gu; // an escape, or a code point
 const NOT_STATED = "not stated";
 
 /** The lines of the card of an envelope that keeps to spec §2; each is text that may be shown. */
 export function cardLines(envelope, cardHash) {
   const action = envelope.get("action");
   const lines = [
-    "approval card (cardchain-text/1)",
+    "approval card (cardchain-text/2)",
     ...labelled("kind", envelope.get("kind")),
     ...labelled("tool", action.get("tool_name")),
     ...labelled("arguments", action.get("arguments")),
@@ -37,7 +39,7 @@ export function cardLines(envelope, cardHash) {
     `decide before: ${seconds(envelope.get("not_after"))}`,
     "runs at most once",
     `may run: ${limit(envelope.get("grant_ttl"))}`,
-    `to decide, echo this hash: ${cardHash}`,
+    ...stated("to decide, echo this hash", cardHash),
   ];
   return lines.flatMap(fitted);
 }
@@ -57,15 +59,19 @@ function seconds(time) {
   return `${time} (${new Date(time * 1000).toISOString().replace(".000Z", "Z")})`;
 }
 
-/** A line of a label and a value, or the label and the lines of an object or array below it. */
-function labelled(label, value, absent = NOT_STATED) {
+/** What is stated of a value, or the label and the lines of an object or array below it. */
+function labelled(label, value, absent = NOT_STATED, indent = "") {
   if (value === undefined) return [`${label}: ${absent}`];
   const parts = partsOf(value);
-  if (parts.length === 0) return [`${label}: ${shown(value)}`];
-  return [
-    `${label}:`,
-    ...parts.flatMap(([name, part]) => labelled(name, part)).map((one) => `  ${one}`),
-  ];
+  if (parts.length === 0) return stated(label, shown(value), indent);
+  const inside = parts.flatMap(([name, part]) => labelled(name, part, absent, `${indent}  `));
+  return [`${indent}${label}:`, ...inside];
+}
+
+/** A value behind its label, or below it where one line would be too wide. */
+function stated(label, value, indent = "") {
+  const line = `${indent}${label}: ${value}`;
+  return fits(line) ? [line] : [`${indent}${label}:`, `${indent}  ${value}`];
 }
 
 /** The members of an object or array with their labels; of anything else, and empty, none. */
@@ -91,13 +97,31 @@ export function quoted(text) {
   return `"${escaped(text).replace(/ {4,}/g, (spaces) => `\\s{${spaces.length}}`)}"`;
 }
 
-/** A line that fits: cut after 100 code points, and gone on with below. */
+/** Whether a line need not be cut. */
+export function fits(line) {
+  return columns(line) <= WIDTH;
+}
+
+/** A line that fits: cut at the edge, with no escape in two, and gone on with below. */
 export function fitted(line) {
-  const points = [...line];
-  if (points.length <= WIDTH) return [line];
-  const lines = [points.slice(0, WIDTH).join("")];
-  for (let at = WIDTH; at < points.length; at += WIDTH - 1) {
-    lines.push(`\\${points.slice(at, at + WIDTH - 1).join("")}`);
+  if (fits(line)) return [line];
+  const lines = [];
+  let [row, used] = ["", 0];
+  for (const [unit] of line.matchAll(UNIT)) {
+    const wide = columns(unit);
+    if (used + wide > WIDTH) {
+      lines.push(row);
+      [row, used] = ["\\", 1];
+    }
+    row += unit;
+    used += wide;
   }
-  return lines;
+  return [...lines, row];
+}
+
+/** The width of a text, by a rule that no version of Unicode changes. */
+function columns(text) {
+  let wide = 0;
+  for (const character of text) wide += character.codePointAt(0) >= FIRST_WIDE ? 2 : 1;
+  return wide;
 }

@@ -312,7 +312,7 @@ def open_grown(small: tuple[Path, list[Card]], large: tuple[Path, list[Card]]) -
             for _ in range(5):
                 Ledger.open(path).close()
 
-        return cpu(work)
+        return cpu(work) / 5
 
     return rounds(lambda: opened(large[0]), lambda: opened(small[0]))
 

@@ -18,7 +18,7 @@ from typing import Final
 
 MAX_LINE: Final = 64 << 20
 _MAX_RATIO: Final = 200
-_BLOCK: Final = 1 << 20
+_BLOCK: Final = 1 << 17
 _TEAR: Final = b'"chain.torn_record"'
 _DAY: Final = re.compile(r"(\d{4}-\d{2}-\d{2})\.jsonl")
 _DATED: Final = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -64,17 +64,15 @@ class Register:
         origin: tuple[str, str],
     ) -> None:
         """Remember a card that was not issued before; `origin` is its worktree and thread."""
-        shared = self._shared
-        if origin not in shared:
-            if len(shared) == _SHARED:
-                shared.clear()
-            shared[origin] = origin
+        origin = self._shared.setdefault(origin, origin)
+        if len(self._shared) > _SHARED:
+            self._shared.clear()
         self.numbers[card_hash] = len(self._seqs)
         self._seqs.append(seq)
         self.created_at.append(created_at)
         self.not_after.append(not_after)
         self.states.append(OPEN)
-        self.origins.append(shared[origin])
+        self.origins.append(origin)
 
     def end(self, number: int, state: int) -> None:
         """Set the state of a card."""

@@ -24,7 +24,9 @@ from verifier.verify import keep_head, verify
 
 CRASHED = 1
 USAGE = 2
+UNWRITTEN = 6
 INTERRUPTED = 130
+NOBODY_READS = 141  # as of a program that SIGPIPE ends
 
 
 class _Formatter(argparse.HelpFormatter):
@@ -77,7 +79,8 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         formatter_class=_Formatter,
         description="Verify approval logs offline. The last line is the verdict.",
-        epilog="exit status: 0 VERIFIED, 3 BROKEN, 4 CANNOT VERIFY, 2 usage, 1 crash; "
+        epilog="exit status: 0 VERIFIED, 3 BROKEN, 4 CANNOT VERIFY, 2 usage, "
+        "6 the report cannot be written, 1 crash; "
         "example: cardchain-verify export.cbor --key key.json",
     )
     command.add_argument(
@@ -262,7 +265,7 @@ def status(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         _forget_output()
-        return CRASHED
+        return NOBODY_READS
     except OSError as error:
         _forget_output()
         place = "" if error.filename is None else f" to {error.filename}"
@@ -272,7 +275,7 @@ def status(arguments: Sequence[str] | None = None) -> int:
                 "this is no verdict; write to another place, or ask for the exit status: --quiet",
             )
         )
-        return CRASHED
+        return UNWRITTEN
     except Exception as error:
         sys.stderr.write(
             diagnostic(

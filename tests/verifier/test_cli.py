@@ -147,7 +147,7 @@ def test_a_closed_pipe_is_no_traceback(file: str, key: str) -> None:
     )
     os.close(write)
     assert run.stderr == b""
-    assert run.returncode != 0
+    assert run.returncode == 141
 
 
 def test_an_interrupt_gives_no_verdict(key: str) -> None:
@@ -200,7 +200,7 @@ def test_a_report_that_cannot_be_written_is_no_verdict(file: str, key: str) -> N
             stderr=subprocess.PIPE,
             timeout=60,
         )
-    assert run.returncode == 1
+    assert run.returncode == 6
     assert run.stderr.startswith(b"cardchain-verify: error: the report cannot be written")
     assert b"Exception" not in run.stderr
 
@@ -210,7 +210,7 @@ def test_a_report_that_cannot_be_written_is_no_verdict(file: str, key: str) -> N
     ("shell", "status", "said"),
     [
         ('"$@" - <&-', 4, b"standard input is closed"),
-        ('"$@" "$LOG" >&-', 1, b"standard output is closed"),
+        ('"$@" "$LOG" >&-', 6, b"standard output is closed"),
     ],
 )
 def test_closed_standard_files_are_named(file: str, shell: str, status: int, said: bytes) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import json
 import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,9 +36,9 @@ def every_line(_fast: Fast, lines: Iterator[tuple[bytes, bool]], at: Any, *, rea
     return line
 
 
-def both(root: Path, head: str | None = None) -> LogReport:
+def both(root: Path, head: str | None = None, key: str = "audit.key") -> LogReport:
     """Give the report, which is the same without the fast way."""
-    keys = [str(root / "audit.key")]
+    keys = [str(root / key)]
     report = bernstein.verify_log(str(root), keys, head, None)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Fast, "left", every_line)
@@ -267,6 +268,261 @@ def test_an_expected_head_is_found_by_either(log: Any) -> None:
     for line in lines:
         report = both(log.root, json.loads(line)["hmac"])
         assert report.verdict.value == "VERIFIED"
+
+
+def compact(envelope: dict[str, Any], created: str, expiry: str) -> tuple[str, str]:
+    """Give the two forms of an envelope with its times as spelled: in a line, and hashed."""
+    marked = envelope | {"created_at": "<c>", "not_after": "<e>"}
+    spelled = [json.dumps(marked, sort_keys=True)]
+    spelled.append(json.dumps(marked, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+    line, form = (each.replace('"<c>"', created).replace('"<e>"', expiry) for each in spelled)
+    return line, form
+
+
+def issued_as(log: Any, created: str, expiry: str) -> LogReport:
+    """Give the report on a log whose third and last event is a card with times spelled so."""
+    log.append()
+    log.issue()
+    log.issue()
+    lines = [line for day in log.days.values() for line in day]
+    line, form = compact(log.envelope(), created, expiry)
+    found = re.search(rb'"card_hash": "([0-9a-f]{64})", "envelope": (.*), "install_id"', lines[-1])
+    assert found is not None
+    last = lines[-1].replace(found[2], line.encode())
+    last = last.replace(found[1], hashlib.sha256(form.encode()).hexdigest().encode())
+    log.days = {"all.jsonl": resealed([*lines[:-1], last])}
+    return both(log.write().root)
+
+
+@pytest.mark.parametrize(
+    ("at", "created", "expiry", "canonical"),
+    [
+        (1_788_253_200, "1788253200.0521483", "1788253800.0521483", True),
+        (1_788_253_200, "1788253200.0521483", "1788253800.0521486", True),
+        (1_788_253_200, "1788253200.0521483", "1788253800.0521484", False),
+        (1_788_253_200, "1788253200.0521483", "1788253800.05214830", False),
+        # where floats come to lie half as close, and twice
+        (2**30 - 2, "1073741823.9999999", "1073741824.9999999", False),
+        (2**31 - 2, "2147483647.0000002", "2147483648.0000002", False),
+        (2**31 - 2, "2147483647.0000002", "2147483647.0000002", True),
+        # too short to have the point at its place
+        (1_788_253_200, "1000.5", "1000.50", False),
+        (1_788_253_200, "1000.5", "2000.5", True),
+    ],
+)
+def test_times_are_spelled_as_python_does(
+    log: Any, at: int, created: str, expiry: str, canonical: bool
+) -> None:
+    log.at = float(at)
+    report = issued_as(log, created, expiry)
+    checks = [finding.check for finding in report.findings]
+    assert checks == ([] if canonical else ["bernstein.canonical"])
+
+
+@FIXED
+@given(
+    created=st.floats(2.0**30 - 3, 2.0**30 + 3)
+    | st.floats(2.0**31 - 6, 2.0**31 + 3)
+    | st.floats(2.0**30, 2.0**31 - 3),
+    later=st.integers(0, 4),
+)
+def test_whole_seconds_later_any_time_gives_the_same_report(
+    new_log: Callable[[], Any], created: float, later: int
+) -> None:
+    log = new_log()
+    log.at = created // 1
+    whole, fraction = repr(created).split(".")
+    issued_as(log, repr(created), f"{int(whole) + later}.{fraction}")
+
+
+def test_without_a_key_nothing_is_accepted(log: Any) -> None:
+    usual(log).write()
+    assert both(log.root, key="none").verdict.value == "CANNOT VERIFY"
+
+
+def test_a_later_file_may_be_the_origin_of_a_seal(log: Any) -> None:
+    usual(log)
+    log.at += 86_400
+    usual(log).write()
+    log.seal(log.audit)
+    second = json.loads(list(log.days.values())[1][0])["hmac"]
+    path = log.audit / "merkle" / "seal-0.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"origin": second}))
+    shutil.rmtree(log.audit / "checkpoints")
+    assert both(log.root).verdict.value == "VERIFIED"
+
+
+@pytest.mark.parametrize("chained", [True, False])
+def test_a_torn_record_is_none_in_either(log: Any, chained: bool) -> None:
+    """A whole record that only lacked its LF, named by the seal behind it."""
+    day, lines = only_day(usual(log))
+    before, start = log.prev, sum(len(line) + 1 for line in lines)
+    log.append()
+    details = {
+        "segment": day,
+        "byte_offset": start + len(lines[-1]),
+        "verified_prefix_offset": start,
+        "torn_bytes_sha256": hashlib.sha256(lines[-1]).hexdigest(),
+        "tear_class": "unterminated_record",
+    }
+    if not chained:
+        log.prev = before
+    log.append("chain.torn_record", details)
+    log.append()
+    assert both(log.write().root).counts.records == 18
+
+
+def test_a_last_line_without_its_end_is_no_record(log: Any) -> None:
+    day, lines = only_day(usual(log))
+    log.write()
+    (log.audit / day).write_bytes(b"\n".join(lines))
+    assert ["bernstein.torn_tail"] == [finding.check for finding in both(log.root).findings]
+
+
+def test_damage_excuses_only_the_next_record(log: Any) -> None:
+    day, lines = only_day(usual(log))
+    log.days[day] = [*lines[:9], b"damage", *lines[9:11], *lines[12:]]
+    checks = [finding.check for finding in both(log.write().root).findings]
+    assert checks == ["bernstein.line", "bernstein.link"]
+
+
+@pytest.mark.parametrize(("size", "left"), [(65_536, 4), (65_537, 5)])
+def test_a_line_over_64_kib_is_left_to_the_named_checks(log: Any, size: int, left: int) -> None:
+    _, lines = only_day(usual(log))
+    log.append(details={"text": ""})
+    empty = len(lines.pop())
+    log.prev = json.loads(lines[-1])["hmac"]
+    log.append(details={"text": "x" * (size - empty)})
+    assert len(lines[-1]) == size
+    assert both(log.write().root).verdict.value == "VERIFIED"
+    assert lines_left(log.root) == left
+
+
+@pytest.mark.parametrize("member", [b"hmac", b"prev_hmac"])
+def test_no_stored_hmac_is_taken_for_the_right_one(log: Any, member: bytes) -> None:
+    day, lines = only_day(usual(log))
+    for number in range(1, len(lines)):
+        start, digit, end = re.split(rb'(?<="%b": ")([0-9a-f])' % member, lines[number], maxsplit=1)
+        other = start + (b"0" if digit != b"0" else b"1") + end
+        log.days[day] = [*lines[:number], other, *lines[number + 1 :]]
+        checks = {finding.check for finding in both(log.write().root).findings}
+        assert checks & {"bernstein.hmac", "bernstein.link"}
+
+
+@pytest.mark.parametrize("kind", [b"issued", b"resolved", b"refused"])
+def test_an_event_about_a_card_repeats_its_predecessor(log: Any, kind: bytes) -> None:
+    day, lines = only_day(usual(log))
+    number = max(at for at, line in enumerate(lines) if b"card." + kind in line)
+    found = re.search(rb'"prev_chain_digest": "([0-9a-f])', lines[number])
+    assert found is not None
+    digit = b"0" if found[1] != b"0" else b"1"
+    lines[number] = lines[number][: found.start(1)] + digit + lines[number][found.end(1) :]
+    log.days[day] = resealed(lines)
+    checks = [finding.check for finding in both(log.write().root).findings]
+    assert checks[0] == "bernstein.predecessor"
+
+
+def refused(reason: str, **facts: Any) -> Callable[[Any, str], None]:
+    return lambda log, card: log.refuse(card, reason, **facts)
+
+
+def decided(late: float, stated: float = 0.0, **facts: Any) -> Callable[[Any, str], None]:
+    """A decision written `late` after the card was made, `stated` after that by its own time."""
+
+    def step(log: Any, card: str) -> None:
+        made = log.at - 1
+        log.at = made + late
+        log.resolve(card, resolved_at=made + late + stated, **PINS | facts)
+
+    return step
+
+
+def later(seconds: float, step: Callable[[Any, str], None]) -> Callable[[Any, str], None]:
+    """A step `seconds` after the card was made."""
+
+    def step_later(log: Any, card: str) -> None:
+        log.at += seconds - 1
+        step(log, card)
+
+    return step_later
+
+
+def again(log: Any, card: str) -> None:
+    """The same card is issued again."""
+    log.at -= 1
+    log.cards -= 1
+    log.issue(worktree="wt-1", thread="C1")
+
+
+PINS = {
+    "worktree_id": "wt-1",
+    "thread_id": "C1",
+    "issued_worktree_id": "wt-1",
+    "issued_thread_id": "C1",
+}
+# of a card that expires after 600 seconds
+LIVES: dict[str, tuple[str, list[Callable[[Any, str], None]]]] = {
+    "issued again": ("issued_once", [again]),
+    "decided": ("", [decided(9)]),
+    "decided twice": ("decided_once", [decided(9), decided(9)]),
+    "decided at the end": ("in_time", [decided(600)]),
+    "decided just before the end": ("", [decided(599.5)]),
+    "stated before the card": ("in_time", [decided(9, -10)]),
+    "stated before the end, written behind": ("in_time", [decided(601, -10)]),
+    "stated long ago": ("clock", [decided(400, -301)]),
+    "stated at most 300 seconds ago": ("", [decided(400, -300)]),
+    "stated for later": ("clock", [decided(9, 3)]),
+    "stated up to 2 seconds ahead": ("", [decided(9, 2)]),
+    "from another worktree": ("pin", [decided(9, worktree_id="wt-2")]),
+    "from another conversation": ("pin", [decided(9, thread_id="C2")]),
+    "as if for another worktree": ("pin", [decided(9, issued_worktree_id="wt-2")]),
+    "as if for another conversation": ("pin", [decided(9, issued_thread_id="C2")]),
+    "neither approved nor rejected": ("decision", [decided(9, decision="maybe")]),
+    "decided by nobody": ("approver", [decided(9, approver="  ")]),
+    "decided by another": ("approver", [decided(9, actor="user:other")]),
+    "settled while open": ("refusal", [refused("already_settled")]),
+    "settled": ("", [decided(9), refused("already_settled")]),
+    "settled as another": ("refusal", [decided(9), refused("already_settled", expected="e" * 64)]),
+    "settled by nobody": ("", [decided(9), refused("already_settled", approver="  ")]),
+    "settled by another": ("approver", [decided(9), refused("already_settled", actor="user:x")]),
+    "unknown while open": ("refusal", [refused("hash_mismatch")]),
+    "unknown after its end": ("refusal", [decided(9), refused("hash_mismatch")]),
+    "for a reason of no known kind": ("", [refused("forgotten")]),
+    "expired too early": ("refusal", [later(597.5, refused("expired"))]),
+    "expired by a clock 2 seconds ahead": ("", [later(598, refused("expired"))]),
+    "expired twice": ("refusal", [later(601, refused("expired")), refused("expired")]),
+    "expired, then settled": ("", [later(601, refused("expired")), refused("already_settled")]),
+    "expired, then decided": ("decided_once", [later(601, refused("expired")), decided(9)]),
+    "decided, then expired": ("refusal", [decided(9), later(601, refused("expired"))]),
+}
+
+
+@pytest.mark.parametrize("life", LIVES)
+def test_any_life_of_a_card_gives_the_same_report(log: Any, life: str) -> None:
+    found, steps = LIVES[life]
+    card = usual(log).issue(worktree="wt-1", thread="C1")
+    for step in steps:
+        step(log, card)
+    checks = [finding.check for finding in both(log.write().root).findings]
+    assert checks == ([f"bernstein.{found}"] if found else [])
+
+
+@pytest.mark.parametrize("reason", ["expired", "already_settled"])
+def test_a_refusal_of_a_card_that_was_not_issued_gives_the_same_report(
+    log: Any, reason: str
+) -> None:
+    usual(log).refuse("e" * 64, reason)
+    checks = [finding.check for finding in both(log.write().root).findings]
+    assert checks == ["bernstein.refusal"]
+
+
+def test_a_decision_at_the_start_of_time_is_not_taken(log: Any) -> None:
+    log.at = 0.0
+    for _ in range(2):
+        card = log.issue(log.envelope() | {"created_at": 0.0})
+        log.resolve(card, resolved_at=0.0)
+    checks = [finding.check for finding in both(log.write().root).findings]
+    assert checks == ["bernstein.in_time", "bernstein.in_time"]
 
 
 TEXT = st.text(max_size=12) | st.sampled_from(["", " ", "user:approver-1", '"', "\\u0041", "\x7f"])

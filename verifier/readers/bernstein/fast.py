@@ -199,7 +199,7 @@ class Fast:
             self._scores.add(spelled)
         return True
 
-    def _resolve(self, facts: tuple[str, ...], head: str, _: int, now: float) -> bool:
+    def _resolve(self, facts: tuple[str, ...], head: str, seq: int, now: float) -> bool:
         """Take in a decision about an open card, in its time and from where it was issued into."""
         approver, card, thread_then, worktree_then, before, stated, thread, worktree = facts
         cards = self._cards.cards
@@ -225,10 +225,10 @@ class Fast:
         cards.states[number] = RESOLVED
         return True
 
-    def _refuse(self, facts: tuple[str, ...], head: str, _: int, now: float) -> bool:
+    def _refuse(self, facts: tuple[str, ...], head: str, seq: int, now: float) -> bool:
         """Take in a refusal for one of the usual reasons, where it is true."""
-        approver, card, asked, before, reason = facts
-        if before != head or not approver.strip(" ") or not self._is_true(reason, card, asked, now):
+        _, card, asked, before, reason = facts
+        if before != head or not self._is_true(reason, card, asked, now):
             return False
         self._cards.contained += 1
         return True

@@ -319,6 +319,22 @@ def test_times_are_spelled_as_python_does(
     assert checks == ([] if canonical else ["bernstein.canonical"])
 
 
+def test_a_card_that_ends_before_it_was_made_is_unlawful(log: Any) -> None:
+    log.at = 1_788_253_200.0
+    report = issued_as(log, "1788253201.5", "1788253200.5")
+    assert ["bernstein.envelope"] == [finding.check for finding in report.findings]
+
+
+@pytest.mark.parametrize(("created", "early"), [("1788253204.0", 0), ("1788253204.5", 1)])
+def test_a_card_made_over_two_seconds_after_its_record_is_noted(
+    log: Any, created: str, early: int
+) -> None:
+    log.at = 1_788_253_200.0
+    report = issued_as(log, created, "1788253800.5")
+    assert report.verdict.value == "VERIFIED"
+    assert early == sum("cards created after" in warning for warning in report.warnings)
+
+
 @FIXED
 @given(
     created=st.floats(2.0**30 - 3, 2.0**30 + 3)
@@ -467,6 +483,8 @@ LIVES: dict[str, tuple[str, list[Callable[[Any, str], None]]]] = {
     "decided twice": ("decided_once", [decided(9), decided(9)]),
     "decided at the end": ("in_time", [decided(600)]),
     "decided just before the end": ("", [decided(599.5)]),
+    "stated for the end": ("in_time", [decided(599, 1)]),
+    "stated for after the end": ("in_time", [decided(599, 2)]),
     "stated before the card": ("in_time", [decided(9, -10)]),
     "stated before the end, written behind": ("in_time", [decided(601, -10)]),
     "stated long ago": ("clock", [decided(400, -301)]),
@@ -488,6 +506,7 @@ LIVES: dict[str, tuple[str, list[Callable[[Any, str], None]]]] = {
     "unknown while open": ("refusal", [refused("hash_mismatch")]),
     "unknown after its end": ("refusal", [decided(9), refused("hash_mismatch")]),
     "for a reason of no known kind": ("", [refused("forgotten")]),
+    "another reason, then expired": ("", [later(601, refused("forgotten")), refused("expired")]),
     "expired too early": ("refusal", [later(597.5, refused("expired"))]),
     "expired by a clock 2 seconds ahead": ("", [later(598, refused("expired"))]),
     "expired twice": ("refusal", [later(601, refused("expired")), refused("expired")]),

@@ -195,6 +195,7 @@ SPELLINGS = {
     "another pin": (b'"issued_worktree_id": "wt-1"', b'"issued_worktree_id": "wt-2"'),
     "another place": (b'"worktree_id": "wt-1"', b'"worktree_id": "wt-2"'),
     "an acknowledgement": (b'"task.transition"', b'"chain.tear_acknowledged"'),
+    "a kind of the same end": (b"approval_card.", b"approval-card."),
     "another kind": (b"card.refused", b"card.forgotten"),
 }
 
@@ -395,6 +396,26 @@ def test_a_last_line_without_its_end_is_no_record(log: Any) -> None:
     assert ["bernstein.torn_tail"] == [finding.check for finding in both(log.root).findings]
 
 
+def test_kinds_with_very_long_names_are_not_counted(log: Any) -> None:
+    for _ in range(3):
+        usual(log).append("k" * 257)
+    kinds = both(log.write().root).counts.kinds
+    assert {"k" * 257} & {name for name, _ in kinds} == set()
+
+
+def test_details_are_an_object(log: Any) -> None:
+    usual(log).append(details=[1])
+    checks = [finding.check for finding in both(log.write().root).findings]
+    assert checks == ["bernstein.shape"]
+
+
+def test_only_the_line_with_nan_is_left_for_it(log: Any) -> None:
+    usual(log).append(details={"n": float("nan")})
+    log.append()
+    both(log.write().root)
+    assert lines_left(log.root) == 5
+
+
 def test_damage_excuses_only_the_next_record(log: Any) -> None:
     day, lines = only_day(usual(log))
     log.days[day] = [*lines[:9], b"damage", *lines[9:11], *lines[12:]]
@@ -426,16 +447,22 @@ def test_no_stored_hmac_is_taken_for_the_right_one(log: Any, member: bytes) -> N
 
 
 @pytest.mark.parametrize("kind", [b"issued", b"resolved", b"refused"])
-def test_an_event_about_a_card_repeats_its_predecessor(log: Any, kind: bytes) -> None:
+@pytest.mark.parametrize(
+    ("member", "check"),
+    [(b"prev_chain_digest", "predecessor"), (b"resource_id", "card_event"), (b"prev_hmac", "link")],
+)
+def test_an_event_about_a_card_repeats_what_it_is_about(
+    log: Any, kind: bytes, member: bytes, check: str
+) -> None:
     day, lines = only_day(usual(log))
     number = max(at for at, line in enumerate(lines) if b"card." + kind in line)
-    found = re.search(rb'"prev_chain_digest": "([0-9a-f])', lines[number])
+    found = re.search(rb'"%b": "([0-9a-f])' % member, lines[number])
     assert found is not None
     digit = b"0" if found[1] != b"0" else b"1"
     lines[number] = lines[number][: found.start(1)] + digit + lines[number][found.end(1) :]
     log.days[day] = resealed(lines)
     checks = [finding.check for finding in both(log.write().root).findings]
-    assert checks[0] == "bernstein.predecessor"
+    assert checks[0] == f"bernstein.{check}"
 
 
 def refused(reason: str, **facts: Any) -> Callable[[Any, str], None]:

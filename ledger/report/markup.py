@@ -39,12 +39,19 @@ def lines(body: str) -> str:
     """Give lines that were rendered safely already, each as it stands.
 
     A text with letters that run from right to left stands alone for a browser, as in `value`: else
-    the number behind it is shown before it, turned around.
+    the number behind it is shown before it, turned around. Each line is a block then, since a
+    browser takes very long to put many such letters of one block in order.
     """
     stated = text(body.removesuffix("\n"))
     if not body.isascii():
-        stated = _STRING.sub(r"<bdi>\g<0></bdi>", stated)
+        stated = _STRING.sub(_alone, stated).replace("\n", "\n</span><span>")
+        stated = f"<span>{stated}</span>"
     return f"<pre>{stated}</pre>\n"
+
+
+def _alone(string: re.Match[str]) -> str:
+    """Isolate a string, line for line."""
+    return f"<bdi>{string[0]}</bdi>".replace("\n", "</bdi>\n<bdi>")
 
 
 def pairs(rows: Iterable[tuple[str, str]]) -> Iterator[str]:

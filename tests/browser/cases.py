@@ -89,8 +89,31 @@ const files = (value) => {
 };
 return (async () => {
   const reports = [];
-  for (const request of arguments[0]) reports.push(await cardchain.verify(files(request)));
+  for (const request of arguments[0]) {
+    const report = await cardchain.verify(files(request));
+    const rows = report.cards === 0 ? [] : [...document.querySelectorAll("#list tbody tr")];
+    const listed = rows.map((row) => [...row.children].map((cell) => cell.textContent));
+    reports.push({ ...report, listed });
+  }
   return reports;
 })();
 """
-"""The body of a function that hands requests to what the drop handler calls, one by one."""
+"""The body of a function that hands requests to what the drop handler calls, one by one.
+
+Each gives its report and, as `listed`, the cells of the first rows of cards.
+"""
+
+HUNG = """
+const walker = document.createTreeWalker(document.querySelector('pre'), NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const at = walker.currentNode.data.indexOf(arguments[0]);
+  if (at === -1) continue;
+  const range = document.createRange();
+  range.setStart(walker.currentNode, at);
+  range.setEnd(walker.currentNode, at + arguments[0].length);
+  const rows = [...range.getClientRects()].map((row) => row.left);
+  return rows.length < 2 ? null : Math.min(...rows.slice(1)) - rows[0];
+}
+return null;
+"""
+"""The body of a function that gives how far the wrapped rest of a line of a card is indented."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import shutil
 from base64 import b64decode, b64encode
 from pathlib import Path
@@ -13,8 +14,8 @@ import pytest
 from cases import CASES, FIXTURES, PAGE, VERIFY_ALL, options, request, single
 from webdriver import Browser
 
-from verifier import verify
-from verifier.report import LogReport, Outcome, Report
+from verifier import every_card, verify
+from verifier.report import History, LogReport, Outcome, Report, Verdict
 from verifier.state import Edge
 
 AT_ONCE = 40
@@ -108,6 +109,7 @@ def verified(name: str) -> Report:
         allow_withheld="--allow-withheld" in given,
         since=case.get("since", edge),
         environ={},
+        wanted=every_card,
     )
 
 
@@ -142,6 +144,42 @@ def test_page_and_python_say_the_same(
         for field in DIFFERENT.get(name, ()):
             assert one.pop(field) != other.pop(field), f"{field} agrees now"
         assert other == one
+
+
+ROWS = 50  # of cards on one page of the list
+OUTCOME = re.compile(", (succeeded|failed)")
+OTHER_CARDS = ("card_on_chain_event", "gzip_damaged")
+"""Python lists the card of a malformed record; the page those before a wrong check value."""
+
+
+def test_page_lists_the_cards_of_python_with_the_same_doubts(
+    reports: dict[str, dict[str, Any]], corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No rule says the state of a card whose events contradict each other (spec §6.1)."""
+    differing = []
+    for name in CASES:
+        monkeypatch.chdir(corpus / name)
+        report = verified(name)
+        histories = [history for log in report.logs for history in log.histories]
+        expected = [(each.card[:16], stated(each)) for each in histories[:ROWS]]
+        found = [(row[0], OUTCOME.sub("", row[1])) for row in reports[name]["listed"]]
+        if report.verdict is Verdict.BROKEN:
+            expected = [(card, doubt_in(state)) for card, state in expected]
+            found = [(card, doubt_in(state)) for card, state in found]
+        if expected != found:
+            differing.append(name)
+    assert tuple(differing) == OTHER_CARDS
+
+
+def stated(history: History) -> str:
+    """Give the state of a card as a list of cards has it."""
+    if not history.state:
+        return "not known"
+    return f"{history.state} (not sure)" if history.doubt else history.state
+
+
+def doubt_in(state: str) -> str:
+    return state if state == "not known" else state.partition(" (")[2]
 
 
 NO_RECORD_THERE = ("opening_length_not_shortest", "opening_repeated", "openings_unsorted")

@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from cases import FIXTURES
+from cases import FIXTURES, HUNG
 from webdriver import Browser
 
 from ledger.report import render_page
@@ -38,6 +38,16 @@ return (async () => {
   }
   return window.longTasks;
 })();
+"""
+
+
+CUT_OFF = """
+for (const each of document.querySelectorAll('.batch, .card')) {
+  each.style.contentVisibility = 'visible';
+}
+return [...document.querySelectorAll('.card')]
+  .filter((card) => card.scrollWidth > card.clientWidth)
+  .map((card) => card.id);
 """
 
 
@@ -159,9 +169,13 @@ def test_nothing_runs_out_of_a_narrow_window(
         )
         page = "document.documentElement"
         wide, there = chromium.run(f"return [{page}.scrollWidth, {page}.clientWidth]")
+        cut_off = chromium.run(CUT_OFF)
+        hung = chromium.run(HUNG, "prior attempt: not stated")
     finally:
         chromium.cdp("Emulation.clearDeviceMetricsOverride", {})
     assert wide <= there
+    assert cut_off == []
+    assert hung > 10
 
 
 def test_paper_has_no_empty_pages(chromium: Browser, small: dict[str, Path]) -> None:

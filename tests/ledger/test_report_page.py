@@ -178,9 +178,11 @@ def test_json_of_another_format_keeps_its_quotes_and_hides_nothing() -> None:
 def test_a_text_that_runs_from_right_to_left_stands_alone() -> None:
     body = '"amount-\u05d0": -100\nreasoning: "a\\"\u05d1\n\\"\nk: "c\\\n\\"d"\n'
     assert lines(body) == (
-        "<pre><bdi>&quot;amount-\u05d0&quot;</bdi>: -100\n"
-        "reasoning: <bdi>&quot;a\\&quot;\u05d1\n\\&quot;</bdi>\n"
-        "k: <bdi>&quot;c\\\n\\&quot;d&quot;</bdi></pre>\n"
+        "<pre><span><bdi>&quot;amount-\u05d0&quot;</bdi>: -100\n</span>"
+        "<span>reasoning: <bdi>&quot;a\\&quot;\u05d1</bdi>\n</span>"
+        "<span><bdi>\\&quot;</bdi>\n</span>"
+        "<span>k: <bdi>&quot;c\\</bdi>\n</span>"
+        "<span><bdi>\\&quot;d&quot;</bdi></span></pre>\n"
     )
     presented = "\u05d0" + '\\"' * 100_000  # no string of the renderer, and no long search
     assert "<bdi>" not in lines(presented)

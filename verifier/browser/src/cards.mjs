@@ -2,7 +2,7 @@
 
 import { escaped } from "./escape.mjs";
 import { stateOf } from "./history.mjs";
-import { propertiesOf } from "./properties.mjs";
+import { doubtOf, propertiesOf } from "./properties.mjs";
 import { changeLines } from "./changes.mjs";
 import { cardLines } from "./text.mjs";
 
@@ -11,9 +11,12 @@ const PAGE = 50;
 /** The cards of logs, in the order in which they were first told of. */
 export class Cards {
   constructor(logs) {
-    this.rows = logs.flatMap(({ path, log }) =>
-      [...log.histories.cards].map(([hash, history]) => rowOf(path, log, hash, history)),
-    );
+    const several = logs.length > 1;
+    this.rows = logs.flatMap(({ path, log }, at) => {
+      const place = several ? `log ${at + 1} of ${logs.length}, ${path}` : path;
+      return [...log.histories.cards].map(([hash, history]) => rowOf(place, log, hash, history));
+    });
+    this.several = several;
     this.rows.forEach((row, index) => (row.index = index));
   }
 
@@ -27,9 +30,12 @@ export class Cards {
       total: found.length,
       from,
       next: from + rows.length,
-      rows: rows.map(({ hash, state, title, findings, index }) => ({
+      several: this.several,
+      rows: rows.map(({ hash, place, state, doubt, title, findings, index }) => ({
         hash,
+        place,
         state,
+        doubt,
         title,
         findings,
         index,
@@ -39,14 +45,15 @@ export class Cards {
 
   /** Everything about one card, in texts that may be shown. */
   show(index) {
-    const { hash, path, log, history, state } = this.rows[index];
+    const { hash, place, log, history, state, doubt } = this.rows[index];
     const card = log.state.cards.get(hash);
     const envelope = history.envelope;
     const isReadable = envelope !== null && envelope.fault === null && !envelope.isOtherFormat;
     return {
       hash,
-      path,
+      place,
       state,
+      doubt,
       events: history.events,
       blamed: history.blamed,
       lines: isReadable ? cardLines(envelope.value, hash) : null,
@@ -67,21 +74,32 @@ function changesOf(log, envelope) {
   return changeLines(there.value, envelope, before);
 }
 
-function rowOf(path, log, hash, history) {
-  const state =
-    stateOf(log.state, log.state.cards.get(hash), log.tally.endAt) ?? "never issued here";
+function rowOf(place, log, hash, history) {
+  const { state, doubt } = standingOf(log, log.state.cards.get(hash));
   const title = titleOf(history.envelope);
   const findings = history.blamed.length;
+  const marks = `${doubt === null ? "" : "not sure"} ${findings > 0 ? "finding" : ""}`;
   return {
     hash,
-    path,
+    place,
     log,
     history,
     state,
+    doubt,
     title,
     findings,
-    search: `${hash} ${state} ${title} ${findings > 0 ? "finding" : ""} ${path}`.toLowerCase(),
+    search: `${hash} ${state ?? "not known"} ${title} ${marks} ${place}`.toLowerCase(),
   };
+}
+
+/** The state of a card at the end of its log, null where hidden, and any doubt (spec §10.4). */
+function standingOf(log, card) {
+  const state = stateOf(log.state, card, log.tally.endAt);
+  if (card?.isIssued) return { state, doubt: doubtOf(log, card) };
+  if (state !== null) return { state, doubt: null };
+  const isHidden = log.state.epoch > 0 || log.edge.isOpened || log.scope !== null;
+  if (isHidden) return { state: null, doubt: "its issue may be lost" };
+  return { state: "NOT ISSUED", doubt: null };
 }
 
 /** Tool, task and step of an envelope, in words. */

@@ -6,7 +6,7 @@ export function element(name, attributes = {}, ...children) {
   for (const [attribute, value] of Object.entries(attributes)) {
     if (value !== null) made.setAttribute(attribute, value);
   }
-  made.append(...children.flat().filter((child) => child !== null));
+  for (const child of children.flat()) if (child !== null) made.append(child);
   return made;
 }
 
@@ -54,6 +54,46 @@ export function table(caption, heads, rows) {
       element("tbody", {}, rows.map(cells)),
     ),
   );
+}
+
+const STRING = /"(?:\n\\|\\.|[^"\\\n])*"/gu; // of spec §9.1, over the lines in which it is cut
+
+/**
+ * The parts of a text whose strings stand alone: letters that run from right to left in one turn
+ * nothing behind it around.
+ */
+export function isolated(text) {
+  return pieces(text).map(([piece, isString]) => (isString ? alone(piece) : piece));
+}
+
+/** The lines of such a text as blocks: a browser takes its time over one of very many lines. */
+export function isolatedLines(text) {
+  const lines = [[]];
+  for (const [piece, isString] of pieces(text)) {
+    piece.split("\n").forEach((part, at) => {
+      if (at > 0) {
+        lines.at(-1).push("\n");
+        lines.push([]);
+      }
+      lines.at(-1).push(isString ? alone(part) : part);
+    });
+  }
+  return lines.map((parts) => element("span", { class: "line" }, parts));
+}
+
+function alone(string) {
+  return element("bdi", {}, string);
+}
+
+/** The pieces of a text, each with whether it is a string. */
+function pieces(text) {
+  const found = [];
+  let at = 0;
+  for (const { 0: string, index } of text.matchAll(STRING)) {
+    found.push([text.slice(at, index), false], [string, true]);
+    at = index + string.length;
+  }
+  return [...found, [text.slice(at), false]];
 }
 
 /** Unix milliseconds as a UTC time. */

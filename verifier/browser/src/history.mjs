@@ -64,7 +64,8 @@ export class Histories {
 
 /** The state of a card (spec §6.1) at the time `at` of the last record; null where never issued. */
 export function stateOf(state, card, at) {
-  if (!card?.isIssued && !card?.isForgotten) return null;
+  if (card?.isForgotten) return "ENDED";
+  if (!card?.isIssued) return null;
   if (card.isDispatched) return settledState(card.outcome);
   if (card.isWithdrawn) return "WITHDRAWN";
   if (card.isSuperseded) return "SUPERSEDED";

@@ -1,6 +1,6 @@
 /* The cards: a list that can be filtered, and one card as its approver saw it. */
 
-import { byId, button, element, fill, table, utc } from "./dom.mjs";
+import { byId, button, element, fill, isolated, isolatedLines, table, utc } from "./dom.mjs";
 import { escaped } from "./escape.mjs";
 
 /** Shows the cards that `ask` gives; `ask` sends a question to the worker. */
@@ -31,7 +31,7 @@ export class CardList {
     if (round === this.round) this.showList(found);
   }
 
-  showList({ total, from, next, rows }) {
+  showList({ total, from, next, several, rows }) {
     const shown = total === 0 ? "No card matches." : `Cards ${from + 1} to ${next} of ${total}.`;
     byId("found").textContent = shown;
     const turn = (label, to) =>
@@ -44,16 +44,8 @@ export class CardList {
         ? null
         : table(
             "Cards found",
-            ["Card hash", "State", "What", "Findings"],
-            rows.map((row) => [
-              button(row.hash.slice(0, 16), () => this.open(row.index), {
-                class: "link",
-                "aria-label": `show card ${row.hash.slice(0, 16)}`,
-              }),
-              row.state,
-              row.title,
-              row.findings === 0 ? "none" : String(row.findings),
-            ]),
+            ["Card hash", "State", "What", "Findings", ...(several ? ["Log"] : [])],
+            rows.map((row) => this.rowView(row, several)),
           ),
       element(
         "p",
@@ -62,6 +54,18 @@ export class CardList {
         next < total ? turn("Later cards", next) : null,
       ),
     );
+  }
+
+  rowView({ index, hash, place, state, doubt, title, findings }, several) {
+    const beginning = hash.slice(0, 16);
+    const label = `show card ${beginning}${several ? ` of ${escaped(place)}` : ""}`;
+    return [
+      button(beginning, () => this.open(index), { class: "link", "aria-label": label }),
+      state === null ? "not known" : `${state}${doubt === null ? "" : " (not sure)"}`,
+      isolated(title),
+      findings === 0 ? "none" : String(findings),
+      ...(several ? [escaped(place)] : []),
+    ];
   }
 
   async openFirst() {
@@ -77,12 +81,18 @@ export class CardList {
   }
 }
 
-function cardView({ hash, path, state, events, lines, changes, properties, blamed }) {
+function cardView({ hash, place, state, doubt, events, lines, changes, properties, blamed }) {
   return element(
     "article",
     { class: "card", "aria-labelledby": "card-heading" },
     element("h3", { id: "card-heading", tabindex: "-1" }, "Card ", element("code", {}, hash)),
-    element("p", {}, `State at the end of ${escaped(path)}: `, element("strong", {}, state)),
+    element(
+      "p",
+      {},
+      `State at the end of ${escaped(place)}: `,
+      element("strong", {}, state ?? "not known"),
+      doubt === null ? null : ` (not sure: ${doubt})`,
+    ),
     blamed.length === 0
       ? null
       : element(
@@ -96,8 +106,8 @@ function cardView({ hash, path, state, events, lines, changes, properties, blame
       ? element("p", {}, "The envelope of this card is absent, or cannot be read; it is not shown.")
       : element(
           "pre",
-          { tabindex: "0", "aria-label": "text of the card" },
-          [...(changes === null ? [] : [...changes, ""]), ...lines].join("\n"),
+          {},
+          isolatedLines([...(changes === null ? [] : [...changes, ""]), ...lines].join("\n")),
         ),
     element("p", {}, "Hash to echo: ", element("code", {}, hash)),
     element("h4", {}, "What happened to it"),
@@ -108,7 +118,7 @@ function cardView({ hash, path, state, events, lines, changes, properties, blame
         event.seq === null ? "unknown" : String(event.seq),
         utc(event.at),
         event.kind,
-        event.isSound ? event.words : `${event.words} (not relied on: see the findings)`,
+        isolated(`${event.words}${event.isSound ? "" : " (not relied on: see the findings)"}`),
       ]),
     ),
     properties === null ? null : propertiesView(properties),

@@ -50,7 +50,7 @@ export function pinView({ pinAfter }) {
     {},
     element("h3", {}, "Pin file to keep from now on"),
     element("p", {}, "This page writes no file. Put this in place of your pin file:"),
-    element("pre", { tabindex: "0", "aria-label": "pin file" }, JSON.stringify(pinAfter, null, 2)),
+    element("pre", {}, JSON.stringify(pinAfter, null, 2)),
   );
 }
 

@@ -25,7 +25,8 @@ export function propertiesOf(log, card, history) {
   };
 }
 
-function doubtOf(log, card) {
+/** Why nothing sure can be said of a card of a log, or null where it can. */
+export function doubtOf(log, card) {
   if (log.absentKids.size > 0) return "a key is missing";
   return card.epoch === log.state.epoch ? null : "a missing or unsound record stands after it";
 }

@@ -182,6 +182,7 @@ SPELLINGS = {
     "no list": (b'["shell_rm_rf", "push"]', b'"push"'),
     "predecessor": (b'"prev_chain_digest": "', b'"prev_chain_digest": "0'),
     "minute": (b"T09:", b"T9::"),
+    "no such minute": (b"T09:0", b"T09:6"),
     "leap second": (b':00.000000Z"', b':60.000000Z"'),
     "another day": (b'"timestamp": "2026-09-01', b'"timestamp": "2026-09-02'),
     "no such day": (b'"timestamp": "2026-09-01', b'"timestamp": "2026-02-30'),
@@ -387,6 +388,11 @@ def test_a_torn_record_is_none_in_either(log: Any, chained: bool) -> None:
     log.append("chain.torn_record", details)
     log.append()
     assert both(log.write().root).counts.records == 18
+    log.at += 86_400
+    log.append()
+    for offset in (0, 1, details["byte_offset"]):
+        log.append("chain.tear_acknowledged", {"segment": day, "byte_offset": offset})
+    assert both(log.write().root).verdict.value == "VERIFIED"
 
 
 def test_a_last_line_without_its_end_is_no_record(log: Any) -> None:
@@ -414,6 +420,23 @@ def test_only_the_line_with_nan_is_left_for_it(log: Any) -> None:
     log.append()
     both(log.write().root)
     assert lines_left(log.root) == 5
+
+
+def test_the_old_scheme_after_the_new_is_noted_in_either(log: Any) -> None:
+    for log.scheme in (1, 2, 2, 1):
+        log.append()
+    warnings = both(log.write().root).warnings
+    assert any("old scheme 1 after" in warning for warning in warnings)
+
+
+def test_a_clock_set_back_does_not_make_a_decision_timely(log: Any) -> None:
+    card = usual(log).issue(worktree="wt-1", thread="C1")
+    log.at += 700
+    log.append()
+    log.at -= 400
+    log.resolve(card, **PINS)
+    checks = [finding.check for finding in both(log.write().root).findings]
+    assert checks == ["bernstein.in_time"]
 
 
 def test_damage_excuses_only_the_next_record(log: Any) -> None:

@@ -27,9 +27,13 @@ SHOWN_UNTIL = re.compile(r"\s+next: |[A-Z ]+$")
 COLOURS = {"32": "#7ee2a8", "31": "#ff8f88"}  # the two that the verifier uses
 WIDTH, LINE, CHARACTER, MARGIN = 92, 18, 8.0, 16
 CARD = "4a5ce4cd6a3899ba5c39605c941142a354cdaba7f2dc43aaaae229c955bf4fb0"
-VIEWS = {"report.png": ("", 860, 418), "report-card.png": (f"#card-{CARD}", 860, 1132)}
-FRAME = '<iframe src="{}" style="position: fixed; inset: 0; width: 100%; height: 100%; border: 0">'
+VIEWS = {"report.png": ("", 860, 418), "report-card.png": (f"#card-{CARD}", 860, 1172)}
 """The place in the page, and the size of the window in CSS pixels."""
+FRAME = """
+<iframe src="{}" style="position: fixed; inset: 0; width: 100%; height: 100%; border: 0"
+  onload="this.onload = null; setTimeout(() => (this.src = this.src), 200)"></iframe>
+"""
+"""Goes to the place a second time, when the page knows how long it is."""
 
 
 def main() -> None:
@@ -144,7 +148,11 @@ def report(target: Path) -> None:
         environment = {**os.environ, "CARDCHAIN_STATE": str(folder / "state")}
         subprocess.run([*made, *chosen], cwd=folder, env=environment, check=True)
         browser = [chromium, "--headless=new", "--no-sandbox", "--disable-gpu"]
-        browser += ["--hide-scrollbars", f"--user-data-dir={folder / 'profile'}"]
+        browser += [
+            "--hide-scrollbars",
+            "--virtual-time-budget=2000",
+            f"--user-data-dir={folder / 'profile'}",
+        ]
         for file, (place, width, height) in VIEWS.items():
             view = [f"--window-size={width},{height}", f"--screenshot={target / file}"]
             frame = folder / "frame.html"  # the window itself does not scroll to a place

@@ -104,11 +104,12 @@ def _why_not_pinned(
         return "no head was pinned before: this is the first look"
     if log.format != VERSION:
         return "an excerpt does not show which record is the last"
-    if log.chain is None or log.first_seq is None:
+    if log.chain is None or log.last_seq is None:
         return "no record"
     if log.chain != pin.chain.hex() and may_be_of(chains, pin.chain.hex()):
         return "the pin is of another chain, which another input may be of"
-    if log.chain == pin.chain.hex() and log.first_seq > pin.seq and sight.found is None:
+    begins_at = log.last_seq if log.first_seq is None else log.first_seq
+    if log.chain == pin.chain.hex() and begins_at > pin.seq and sight.found is None:
         return "the log begins after the pinned record"
     if sight.reached is None and sight.found is None:
         return "the log was not read to its end"
@@ -148,7 +149,7 @@ def _with_words(log: LogReport, sight: Sight, pin: Head | None) -> LogReport:
     pinned = bool(seqs) or "expected_head" in held
     words = ([PINNED] if pinned else []) + ([SIGNED] if sight.signed_to else [])
     return log._replace(
-        assurance=tuple(words or (WEAKEST,)),
+        assurance=tuple(words or ([WEAKEST] if log.counts.records else [])),
         pinned_to=max(seqs, default=None),
         signed_to=sight.signed_to - 1 if sight.signed_to else None,
     )

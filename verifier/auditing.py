@@ -46,7 +46,7 @@ def hold(replay: Replay, reading: Reading, anchors: Sequence[Anchor]) -> Held:
     """Hold a log that was replayed against checkpoints and proofs, and report what they say."""
     replay.settle()
     roots = {} if replay.coverage is None else replay.coverage.roots
-    held = hold_log(anchors, replay.state.chain, reached(replay, reading), roots)
+    held = hold_log(anchors, replay.state.chain, reading.reached(replay), roots)
     report_held(replay, reading, held, anchors)
     return held
 
@@ -65,13 +65,6 @@ def report_held(replay: Replay, reading: Reading, held: Held, anchors: Sequence[
             if anchor.unreadable is not None:
                 replay.report(check, anchor.unreadable, None, anchor.file)
     reading.reasons |= held.reasons
-
-
-def reached(replay: Replay, reading: Reading) -> int | None:
-    """Give how many records a log has, None where what was not read may hold more."""
-    if reading.unreadable or reading.not_read or replay.state.gap_explained:
-        return None
-    return max(replay.state.expected_seq or 0, replay.passed_to)
 
 
 def note(replay: Replay, reading: Reading, auditor: Auditor) -> None:
@@ -99,7 +92,7 @@ def sight(replay: Replay, reading: Reading, held: Held) -> Sight:
         found.digests or {},
         found.head_at,
         found.found,
-        reached(replay, reading),
+        reading.reached(replay),
         held.signed_to,
         held.pinned_to,
         held.apart,

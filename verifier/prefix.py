@@ -49,6 +49,17 @@ def chain_digests(frames: Frames, seq: int) -> Iterator[tuple[int, bytes]]:
         yield found, bare.digest()
 
 
+def first(frames: Frames, seq: int) -> tuple[bytes, bytes] | None:
+    """Take the next record unless its seq is above `seq`; give its chain and its chain digest."""
+    for start, at_payload, end, _ in _spans(frames, seq + 1):
+        buffer = frames.buffer
+        begun = b"\x00" + buffer[start : start + _AT_OPENINGS] + b"\xa0"
+        at_seq = at_payload + buffer[at_payload] - 0x56 + AT_SEQ
+        digest = hashlib.sha256(begun + buffer[at_payload:end]).digest()
+        return buffer[at_seq - CHAIN_SIZE : at_seq], digest
+    return None
+
+
 def chain_there(frames: Frames) -> bytes | None:
     """Give the chain of the record at the place reached, without going on.
 

@@ -199,8 +199,10 @@ class LogReport(NamedTuple):
     were asked for, `chain_events` the sound records without a card where any were. `scope` says of
     an excerpt what it is of. `assurance` says how much a verdict of VERIFIED rests on (spec
     §16.1), with the last seq that a checkpoint or a pinned head vouches for; it is empty for any
-    other verdict. `withheld` are openings that may be absent, as the
-    auditor says; it is cut at a limit, and `withheld_total` is their number.
+    other verdict, and where nothing vouches and nothing was added: then `first_seq` is None, and
+    `last_seq` and `head` are those of the record that was kept (spec §15.2). `withheld` are
+    openings that may be absent, as the auditor says; it is cut at a limit, and `withheld_total` is
+    their number.
     """
 
     path: str

@@ -1,7 +1,8 @@
 """What stands before the first record that the auditor asks about (spec §15.2).
 
 The auditor kept the chain digest of the record before it, or a checkpoint of the records before it.
-Nothing of them is verified: with a digest they are passed over, with a checkpoint they are hashed.
+Nothing of them is verified: with a digest they are passed over and the last one is hashed, with a
+checkpoint all are.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from verifier.anchors import Anchor
 from verifier.checkpoint import Checkpoint
 from verifier.coverage import Coverage
 from verifier.framing import Frames
-from verifier.prefix import after, chain_digests, chain_there, hop
+from verifier.prefix import after, chain_digests, chain_there, first, hop, span
 from verifier.replay import Replay
 from verifier.source import Segment
 from verifier.state import Edge
@@ -21,40 +22,74 @@ _BATCH = 4096  # digests that are taken into a tree at once
 
 
 class Passed:
-    """Passes over the records before an edge of which the auditor kept the digest."""
+    """Passes over the records before an edge of which the auditor kept the digest.
+
+    `held` is the edge where the record before it stands there as it was kept, and no record after
+    it. `other` is the digest of a record there that is another one. Each is None where it is not.
+    """
 
     def __init__(self, replay: Replay, edge: Edge) -> None:
         """Nothing is passed over yet."""
         self._replay = replay
         self._edge = edge
+        self._last: tuple[bytes, bytes] | None = None  # chain and digest of the one before the edge
+        self.held: Edge | None = None
+        self.other: bytes | None = None
         self.done = False
         replay.since = edge
 
     def segments(self, parts: list[Segment]) -> list[Segment]:
-        """Leave out the files that end before the edge."""
-        left = after(parts, self._edge.seq)
+        """Leave out the files that end before the edge.
+
+        Where the one that is named after it begins with no record, the one before may be the last.
+        """
+        seq = self._edge.seq
+        left = after(parts, seq)
+        if left and left[0].seq == seq and span(left[0].lead(), 0) is None:
+            left = after(parts, seq - 1)
         self._replay.passed_over = len(left) < len(parts)
         return left
 
     def take(self, frames: Frames) -> bool:
-        """Go on to the first record to be verified; False where the file ends before it."""
-        self.done = hop(frames, self._edge.seq)
+        """Go on behind the record that was kept, or to the first one after it.
+
+        Gives False where the file ends before both.
+        """
+        seq = self._edge.seq
+        self.done = hop(frames, seq - 1)
+        self._last = first(frames, seq - 1)
+        if self._last is not None:
+            self._replay.passed_to = seq
         self._replay.passed_over |= frames.offset > 0
         return self.done
 
     def end(self) -> None:
-        """Where the log ends before the edge, take it that the records up to there are in it."""
-        if not self.done and self._replay.passed_over:
-            self._replay.passed_to = self._edge.seq
-            self._replay.lookout.see_before(*self._edge)
+        """Where no record follows, take it that those below the edge are in the log."""
+        replay, edge = self._replay, self._edge
+        if replay.tally.records or not replay.passed_over:
+            return
+        replay.passed_to = edge.seq
+        replay.lookout.see_before(*edge)
+        if self._last is None:
+            return
+        chain, digest = self._last
+        if digest != edge.prev:
+            self.other = digest
+            return
+        self.held = edge
+        replay.be_of(chain)
+        replay.lookout.see(edge.seq - 1, (digest,), sound=False)
 
 
 class Hashed:
     """Takes the records below the size of a signed checkpoint into the tree, and no further.
 
     They are taken as they stand in the files: if the root is the signed one, they are those that
-    were signed. With another root the edge is taken as it is found, for that is a finding.
+    were signed. With another root the edge is taken as it is found, for that is a finding. `held`
+    is the edge where the root is the signed one.
     """
+
+    other = None
 
     def __init__(self, replay: Replay, signed: Checkpoint, coverage: Coverage) -> None:
         """Nothing is hashed yet."""
@@ -65,6 +100,7 @@ class Hashed:
         self._digests: list[bytes] = []
         self._place = 0  # the seq that the next digest must have
         self._last = b""
+        self.held: Edge | None = None
         self.done = False
 
     def segments(self, parts: list[Segment]) -> list[Segment]:
@@ -119,6 +155,7 @@ class Hashed:
         coverage.close(size)
         replay.since, replay.passed_over = Edge(size, self._last), True
         replay.since_holds = size in coverage.roots
+        self.held = replay.since if coverage.size == size else None
         if replay.since_holds and coverage.size != size:
             hop(frames, size)
             replay.state.gap_explained = replay.state.link_explained = True

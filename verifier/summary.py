@@ -12,6 +12,7 @@ from verifier.manner import ALONE
 from verifier.replay import MAX_FINDINGS, Replay
 from verifier.report import Counts, Finding, Input, LogReport, Outcome, Row, Verdict, Withheld
 from verifier.spec import VERSION
+from verifier.state import Edge
 from verifier.tally import Tally
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ BEYOND = (
     "that an echo came from a screen, or that facts came from live systems",
 )
 
+_OF_WHOLE_LOGS = (checks.LOG, checks.LOGS, checks.ANCHOR)
 _OF_ENVELOPES = ("card_hash", "envelope_canonical", "envelope_schema", "args_digest", "effect_key")
 
 
@@ -72,13 +74,27 @@ class Reading:
         self.inputs: list[Input] = []
         self.collector: Collector | None = None  # where histories of cards are asked for
 
+    def reached(self, replay: Replay) -> int | None:
+        """Give how many records a log has, None where what was not read may hold more."""
+        if self.unreadable or self.not_read or replay.state.gap_explained:
+            return None
+        return max(replay.state.expected_seq or 0, replay.passed_to)
+
+    def unchanged(self, replay: Replay) -> Edge | None:
+        """Give the left edge that the auditor kept, where nothing was added there (spec §15.2)."""
+        if self.before is None or replay.tally.records or self.reached(replay) is None:
+            return None
+        return self.before.held
+
     def end(self, replay: Replay) -> End:
         """Give what the checks of the whole log need."""
         return End(
             nothing=not replay.begun,
             begins_at=replay.begins_at,
             edge_is_named=replay.edge_is_named,
-            since=0 if replay.since is None else replay.since.seq,
+            since=replay.since,
+            ends_at_edge=self.unchanged(replay) is not None,
+            other=None if self.before is None else self.before.other,
             reached=max(replay.state.expected_seq or 0, replay.passed_to),
             unreadable=self.unreadable,
             expectation=self.expectation,
@@ -89,6 +105,7 @@ class Reading:
 def report(path: str, replay: Replay, reading: Reading) -> LogReport:
     """Make the report of a log that was replayed."""
     state, tally = replay.state, replay.tally
+    last_seq, head, said = _last(replay, reading)
     withheld = _withheld(replay)
     verdict = Verdict.VERIFIED
     for finding in replay.findings:
@@ -102,7 +119,7 @@ def report(path: str, replay: Replay, reading: Reading) -> LogReport:
             finding if finding.file else finding._replace(file=path) for finding in replay.findings
         ),
         findings_total=sum(replay.failed.values()),
-        warnings=(*reading.warnings, *_pin_warnings(replay)),
+        warnings=(*reading.warnings, *said, *_pin_warnings(replay, last_seq)),
         not_checked=(*reading.not_read, *_not_checked(replay), *BEYOND),
         counts=Counts(
             records=tally.records,
@@ -120,12 +137,12 @@ def report(path: str, replay: Replay, reading: Reading) -> LogReport:
         chain=None if state.chain is None else state.chain.hex(),
         kids=tuple(kid.hex() for kid in state.kids),
         first_seq=tally.first_seq,
-        last_seq=tally.last_seq,
-        head=state.prev.hex() if tally.records else None,
+        last_seq=last_seq,
+        head=None if head is None else head.hex(),
         start_at=tally.start_at,
         end_at=tally.end_at,
         inputs=tuple(reading.inputs),
-        complete=_complete(replay, reading.expectation),
+        complete=_complete(replay, reading.expectation, last_seq),
         approvals=Approvals(replay),
         drifts=tuple(tally.drifts),
         histories=() if reading.collector is None else reading.collector.close(replay),
@@ -133,6 +150,15 @@ def report(path: str, replay: Replay, reading: Reading) -> LogReport:
         withheld=withheld[:MAX_FINDINGS],
         withheld_total=sum(len(one.openings) for one in withheld),
     )
+
+
+def _last(replay: Replay, reading: Reading) -> tuple[int | None, bytes | None, list[str]]:
+    """Give seq and digest of the last record, and a sentence where nothing was added to it."""
+    edge, tally = reading.unchanged(replay), replay.tally
+    if edge is None:
+        return tally.last_seq, replay.state.prev if tally.records else None, []
+    last = edge.seq - 1
+    return last, edge.prev, [f"nothing was added since seq {last}: no record was verified"]
 
 
 def _withheld(replay: Replay) -> tuple[Withheld, ...]:
@@ -144,9 +170,8 @@ def _withheld(replay: Replay) -> tuple[Withheld, ...]:
     )
 
 
-def _complete(replay: Replay, expectation: Expectation) -> bool:
+def _complete(replay: Replay, expectation: Expectation, last: int | None) -> bool:
     """Say whether an expected head or count vouches for the end of the log."""
-    last = replay.tally.last_seq
     if last is None:
         return False
     return replay.lookout.head_at == last or expectation.records == last + 1
@@ -169,7 +194,7 @@ def _why_not_checked(check: Check, replay: Replay, reading: Reading) -> str:
         return ""
     if name in reading.reasons:
         return reading.reasons[name]
-    if not tally.records:
+    if not tally.records and not (check.scope in _OF_WHOLE_LOGS and reading.unchanged(replay)):
         return "no record"
     if reading.not_read:
         return "the log was not read to its end"
@@ -231,8 +256,7 @@ def _why_not_expected(name: str, reading: Reading) -> str:
     return ""
 
 
-def _pin_warnings(replay: Replay) -> list[str]:
-    last = replay.tally.last_seq
+def _pin_warnings(replay: Replay, last: int | None) -> list[str]:
     if last is None:
         return []
     return [

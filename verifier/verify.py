@@ -271,7 +271,7 @@ def _advance(frames: Frames, replay: Replay) -> bool:
 
 def _take_empty(segment: source.Segment, seq: int, replay: Replay) -> None:
     """Judge a segment without a byte: allowed as the last one, under the next seq (spec §7.1)."""
-    expected = replay.state.expected_seq or 0
+    expected = max(replay.state.expected_seq or 0, replay.passed_to)
     if segment.live and seq == expected:
         return
     empty = Evidence(segment.path, -1, b"")

@@ -222,8 +222,8 @@ CHECKS = (
     Check(
         "empty",
         "completeness",
-        "§10.2",
-        "there is at least one record",
+        "§10.2, §15.2",
+        "there is at least one record, or the log ends with what the auditor kept",
         completeness.check_empty,
         verdict=_CANNOT,
         scope=LOG,

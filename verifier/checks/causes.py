@@ -155,8 +155,9 @@ CAUSES = {
         "verify with software that does",
     ),
     "empty": (
-        "the file or folder holds no log; nothing was verified",
-        "check the path: ls -l PATH",
+        "the file or folder holds no log; or, with --since, it ends before what was kept, was "
+        "rewritten up to there, or is another log; nothing was verified",
+        "check the path: ls -l PATH; with --since: compare with an older copy, cmp FILE COPY",
     ),
     "unreadable": (
         "the path is wrong, is not a log, or may not be read",

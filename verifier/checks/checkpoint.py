@@ -135,4 +135,4 @@ def check_required(required: Collection[str], reached: Collection[str]) -> Probl
     """The assurance that the auditor asked for is reached (spec §16.3)."""
     if set(required) <= set(reached):
         return None
-    return f"a log that is {' and '.join(required)}", " and ".join(reached)
+    return f"a log that is {' and '.join(required)}", " and ".join(reached) or "none"

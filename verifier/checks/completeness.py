@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from verifier.evidence import Evidence
 from verifier.shape import Problem
-from verifier.state import State
+from verifier.state import Edge, State
 
 
 class Expectation(NamedTuple):
@@ -21,14 +21,18 @@ class End(NamedTuple):
 
     `nothing` says that there was no byte to judge. `begins_at` is the seq of the record that it
     begins with, None where other bytes do; `edge_is_named` says that something vouches for what
-    stood before it. `since` is the first seq that the auditor asked about. `reached` is one past
-    the highest seq. `head_at` is where the digest of `expectation` was found, None if nowhere.
+    stood before it. `since` is the left edge that the auditor gave; `ends_at_edge` says that the
+    log ends there with what was kept, `other` is the digest of another record that stands there.
+    `reached` is one past the highest seq. `head_at` is where the digest of `expectation` was found,
+    None if nowhere.
     """
 
     nothing: bool
     begins_at: int | None
     edge_is_named: bool
-    since: int
+    since: Edge | None
+    ends_at_edge: bool
+    other: bytes | None
     reached: int
     unreadable: bool
     expectation: Expectation
@@ -36,10 +40,16 @@ class End(NamedTuple):
 
 
 def check_empty(end: End) -> Problem | None:
-    """There is at least one record."""
-    if not end.nothing:
+    """There is at least one record, or the log ends with what the auditor kept (§15.2)."""
+    if not end.nothing or end.ends_at_edge:
         return None
-    return f"at least one record{f' from seq {end.since} on' if end.since else ''}", "none"
+    if end.since is None:
+        return "at least one record", "none"
+    seq, kept = end.since
+    if end.other is not None:
+        expected = f"digest {kept.hex()} at seq {seq - 1}, which was kept"
+        return expected, f"digest {end.other.hex()} there, at the end of the log"
+    return f"at least one record from seq {seq} on, or an end at seq {seq - 1} as kept", "none"
 
 
 def check_unreadable(record: Evidence, _state: State) -> Problem | None:

@@ -392,7 +392,7 @@ def test_axe_finds_nothing(page: Browser, scheme: str) -> None:
         pytest.skip("no axe-core: run npm ci in tests/browser")
     features = [{"name": "prefers-color-scheme", "value": scheme}]
     page.cdp("Emulation.setEmulatedMedia", {"features": features})
-    choose(page, CASES / "tag_bit_flipped" / "log.cbor")
+    choose(page, CASES / "tag_bit_flipped" / "log.cbor", CASES / "intact_life" / "log.cbor")
     verdict(page)
     page.run("document.querySelector('details.checks').open = true")
     page.run("document.querySelector('#list button.link').click()")

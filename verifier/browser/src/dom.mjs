@@ -37,7 +37,7 @@ export function table(caption, heads, rows) {
     );
   return element(
     "div",
-    { class: "wide", tabindex: "0", role: "region", "aria-label": caption },
+    { class: "wide", tabindex: "0", role: "group", "aria-label": caption },
     element(
       "table",
       {},

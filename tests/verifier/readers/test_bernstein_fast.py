@@ -143,6 +143,7 @@ SPELLINGS = {
     "other escape": (b"Add a", b"\\u0041dd a"),
     "upper case escape": (b"caf\\u00e9", b"caf\\u00E9"),
     "needless escape": (b"Add a", b"Add\\/a"),
+    "escape that is needless beside that of delete": (b"Add a", b"\\u0070 a"),
     "long escape": (b"Two\\n", b"Two\\u000a"),
     "lone surrogate": (b"Add a", b"\\ud800 a"),
     "raw control": (b"Add a", b"Add\ta"),

@@ -32,7 +32,7 @@ class Passed:
         """Nothing is passed over yet."""
         self._replay = replay
         self._edge = edge
-        self._last: tuple[bytes, bytes] | None = None  # chain and digest of the one before the edge
+        self._digest: bytes | None = None  # of the record before the edge
         self.held: Edge | None = None
         self.other: bytes | None = None
         self.done = False
@@ -57,9 +57,12 @@ class Passed:
         """
         seq = self._edge.seq
         self.done = hop(frames, seq - 1)
-        self._last = first(frames, seq - 1)
-        if self._last is not None:
+        last = first(frames, seq - 1)
+        if last is not None:
+            chain, self._digest = last
             self._replay.passed_to = seq
+            if self._digest == self._edge.prev:
+                self._replay.be_of(chain)
         self._replay.passed_over |= frames.offset > 0
         return self.done
 
@@ -70,15 +73,11 @@ class Passed:
             return
         replay.passed_to = edge.seq
         replay.lookout.see_before(*edge)
-        if self._last is None:
-            return
-        chain, digest = self._last
-        if digest != edge.prev:
-            self.other = digest
+        if self._digest != edge.prev:
+            self.other = self._digest
             return
         self.held = edge
-        replay.be_of(chain)
-        replay.lookout.see(edge.seq - 1, (digest,), sound=False)
+        replay.lookout.see(edge.seq - 1, (edge.prev,), sound=False)
 
 
 class Hashed:

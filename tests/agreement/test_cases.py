@@ -37,6 +37,7 @@ SAMPLE = [
     "approval_below_the_floor_of_the_auditor",
     "checkpoints_stripped_and_required",
     "file_missing",
+    "intact_nothing_after_the_record_since",
     "intact_opening_withheld",
     "intact_pin_moves_on",
     "intact_profile_given_as_a_file",

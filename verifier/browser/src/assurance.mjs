@@ -44,7 +44,7 @@ function mayBeAnother(log, pin, logs) {
 }
 
 function judgeDigest(log, pin, digest, leave) {
-  if (digest === undefined && log.firstSeq > pin.seq)
+  if (digest === undefined && (log.firstSeq ?? log.lastSeq) > pin.seq)
     leave("the log begins after the pinned record");
   else if (digest === undefined && !log.isEndKnown) leave("the log was not read to its end");
   else holdPin(log, pin, digest);
@@ -67,7 +67,7 @@ function assuranceOf(log) {
   const words = [];
   if (log.pinnedTo !== null) words.push("pinned");
   if (log.signedTo !== null) words.push("signed");
-  return words.length === 0 ? ["integrity only"] : words;
+  return words.length === 0 && log.counts.records > 0 ? ["integrity only"] : words;
 }
 
 /** Whether a checkpoint under a given vkey covers every record of a whole log. */

@@ -15,8 +15,14 @@ export function isEndKnown({ sequence, isLastUnplaced }) {
   return !sequence.afterBytes && !isLastUnplaced;
 }
 
+/** The record that the auditor kept, {seq, digest}, where the log ends with it, or null. */
+export function keptEnd(log, isUnreadable) {
+  return !isUnreadable && isEndKnown(log) ? log.kept : null;
+}
+
 /** The chain digest at a seq, also where it was only hashed, or undefined. */
-export function digestAt({ records, passed }, seq) {
+export function digestAt({ records, passed, kept }, seq) {
+  if (kept?.seq === seq) return kept.digest;
   return records.get(seq)?.digest ?? passed?.digests[seq - passed.edge];
 }
 

@@ -43,6 +43,8 @@ const OF_WHOLE = [
   "expected_head",
   "fork",
 ];
+/** What is checked also where nothing was added to what the auditor kept (spec §15.2). */
+const OF_END = ["left_edge", "expected_count", "expected_head", "fork"];
 export const WHO_MADE_IT =
   "who made the log: whoever holds a key can make HMACs, so they prove nothing to others";
 /** In its place where a checkpoint under a given vkey covers every record (spec §10.4). */
@@ -101,8 +103,8 @@ export function whyNotChecked(check, log, facts) {
   if (name === "pinned_head") return "give --pin";
   if (name === "required") return "give --require";
   if (OF_CHECKPOINTS.includes(name) || name === "consistency")
-    return whyNoCheckpoint(name, tally, anchors);
-  if (tally.records === 0) return "no record";
+    return whyNoCheckpoint(name, tally.records > 0 || facts.kept !== null, anchors);
+  if (tally.records === 0 && !(facts.kept && OF_END.includes(name))) return "no record";
   if (tally.sound === 0 && !OF_WHOLE.includes(name)) return "no sound record";
   if (name === "segment_name") return facts.isDirectory ? "" : "not a directory";
   if (log.scope !== null) {
@@ -141,9 +143,9 @@ function whyNoProof(name, { records }, { isExcerpt, isOther, hasProof, isSigned 
   return isSigned ? "" : "no given vkey signed the checkpoint of the proofs";
 }
 
-function whyNoCheckpoint(name, { records }, anchors) {
-  if (anchors.isExcerpt) return whyNoCheckpointOfExcerpt(name, records, anchors);
-  if (records === 0) return "no record";
+function whyNoCheckpoint(name, isThere, anchors) {
+  if (anchors.isExcerpt) return whyNoCheckpointOfExcerpt(name, isThere, anchors);
+  if (!isThere) return "no record";
   if (name === "consistency") return anchors.isExtended ? "" : "no consistency proof";
   const why = whyNotLooked(name, anchors);
   if (why !== "" || name !== "checkpoint_root" || anchors.isCompared) return why;
@@ -159,9 +161,9 @@ function whyNotLooked(name, { looked }) {
   return isSeen ? "" : "no signature under a given vkey";
 }
 
-function whyNoCheckpointOfExcerpt(name, records, anchors) {
+function whyNoCheckpointOfExcerpt(name, isThere, anchors) {
   const { consistency } = anchors;
-  if (records === 0) return "no record";
+  if (!isThere) return "no record";
   if (name === "checkpoint_size") return "an excerpt does not say how many records the log holds";
   if (name === "checkpoint_root") return "an excerpt does not hold every record";
   if (name !== "consistency") return whyNotLooked(name, anchors);

@@ -1,6 +1,6 @@
 /* What was found in one log, as plain values that can be sent from a worker (spec §10.2 to §10.4). */
 
-import { isEndKnown, reachedBy, seqOf } from "./extent.mjs";
+import { isEndKnown, keptEnd, reachedBy, seqOf } from "./extent.mjs";
 import { notProven, whyNotChecked } from "./not_checked.mjs";
 import { CHECKS } from "./table.mjs";
 
@@ -24,13 +24,17 @@ export function verdictOf(finding) {
  */
 export function logReport(input, source, log, options, before, anchors) {
   const others = before.filter((other) => other.chain !== null && other.chain === log.chain);
+  const isUnreadable = source.faults.some((fault) => fault.check === "unreadable");
+  const kept = keptEnd(log, isUnreadable);
+  const lastSeq = kept?.seq ?? log.tally.lastSeq;
   const facts = {
     ...options,
     anchors,
     isDirectory: input.entries !== undefined,
     hasOther: others.length > 0,
     hasHead: options.expectHead !== null && seqOf(log, options.expectHead) !== null,
-    isUnreadable: source.faults.some((fault) => fault.check === "unreadable"),
+    isUnreadable,
+    kept,
   };
   const all = anchors.findings.map((finding) => ({ offset: null, seq: null, ...finding }));
   const [ofAnchors, apart] = [all.filter((one) => !one.isApart), all.filter((one) => one.isApart)];
@@ -49,24 +53,29 @@ export function logReport(input, source, log, options, before, anchors) {
     findings,
     rows: CHECKS.map((check) => rowOf(check, findings, log, facts)),
     verdict: worst(["VERIFIED", ...findings.map(verdictOf)]),
-    chain: tally.records === 0 && log.passed === null ? null : log.chain,
+    chain: tally.records === 0 && log.passed === null && log.kept === null ? null : log.chain,
     inputs: source.inputs,
     isExcerpt: anchors.isExcerpt === true,
     isEndKnown: !facts.isUnreadable && isEndKnown(log),
     scope: scopeOf(log, anchors),
-    warnings: [...options.warnings, ...anchors.warnings, ...warningsOf(source, log, options)],
+    warnings: [
+      ...options.warnings,
+      ...anchors.warnings,
+      ...(kept ? [`nothing was added since seq ${kept.seq}: no record was verified`] : []),
+      ...warningsOf(source, log, lastSeq, options),
+    ],
     notChecked: notProven(log),
     kids: [...log.kids],
     firstSeq: tally.firstSeq,
-    lastSeq: tally.lastSeq,
-    head: log.head,
+    lastSeq,
+    head: kept?.digest ?? log.head,
     startAt: tally.startAt,
     endAt: tally.endAt,
     withheld: log.withheld,
     pinnedTo: pinnedTo(log, facts),
     signedTo: signedTo(log, anchors),
     assurance: [],
-    complete: isComplete(log, facts),
+    complete: isComplete(log, lastSeq, facts),
     counts: countsOf(log),
     records: log.records,
     log,
@@ -148,15 +157,15 @@ function countsOf({ tally, state }) {
 }
 
 /** Findings that speak of a whole input (spec §10.2, §10.3 rule 11). */
-function wholeFindings(file, log, { expectHead, expectCount, isUnreadable, anchors }) {
+function wholeFindings(file, log, { expectHead, expectCount, isUnreadable, kept, anchors }) {
   const found = [];
   const say = (check, expected, is) =>
     found.push({ check, file, offset: null, seq: null, expected, found: is });
   const { tally, records } = log;
   if (anchors.isExcerpt) return found;
-  const isShort = anchors.findings.some((finding) => finding.check === "checkpoint_size");
-  const isEmpty = tally.records === 0 && log.findings.length === 0;
-  if (isEmpty && !isUnreadable && !isShort) say("empty", "a record", "none");
+  const isTold = [...log.findings, ...anchors.findings].some((finding) => !finding.isApart);
+  if (tally.records === 0 && !isTold && !isUnreadable && kept === null)
+    say("empty", ...missingEnd(log));
   const begins = log.first?.seq ?? null;
   const isExplained = log.isEdgeNamed || log.isEdgeTold || records.has(0) || log.beginsInBytes;
   if (begins !== null && begins !== 0 && !isExplained) {
@@ -176,9 +185,16 @@ function wholeFindings(file, log, { expectHead, expectCount, isUnreadable, ancho
   return found;
 }
 
+/** What a log without a record to be verified should hold, and what it holds (spec §15.2). */
+function missingEnd({ since, other }) {
+  if (since === null) return ["a record", "none"];
+  const { seq, digest } = since;
+  if (other !== null) return [`digest ${digest} at seq ${seq}, which was kept`, `digest ${other}`];
+  return [`a record from seq ${seq + 1} on, or an end at seq ${seq} as kept`, "none"];
+}
+
 /** Whether an expected head or count vouches for the end of the log. */
-function isComplete(log, { expectHead, expectCount }) {
-  const last = log.tally.lastSeq;
+function isComplete(log, last, { expectHead, expectCount }) {
   if (last === null) return false;
   return (expectHead !== null && seqOf(log, expectHead) === last) || expectCount === last + 1;
 }
@@ -198,9 +214,8 @@ function forks(file, log, others) {
   return [];
 }
 
-function warningsOf(source, log, { vkeys }) {
+function warningsOf(source, log, last, { vkeys }) {
   const torn = source.files.filter((file) => file.torn !== undefined);
-  const last = log.tally.lastSeq;
   const announced =
     log.announced !== null &&
     vkeys.length > 0 &&

@@ -4,22 +4,29 @@
  */
 
 import { joined } from "./bytes.mjs";
+import { framed } from "./framing.mjs";
 import { sha256 } from "./hash.mjs";
+import { understood } from "./read.mjs";
 
 const SEGMENT = /^([0-9]{20})\.cbor(\.gz)?$/;
 const PIECE = 65536;
 
 /**
  * Reads an input {path, file?, entries?}: a Blob, or a list of {name, file} for a directory,
- * with names relative to it. With `since`, segments that end before it are passed over.
+ * with names relative to it. With `since`, segments that end before the record that follows it are
+ * passed over; where that would be the first of a segment without it, the one before may be the last.
  * Gives {files, faults, inputs, notes, frontiers}; a file is {name, bytes, number?, index,
  * isTornAllowed, damage}.
  */
 export async function readInput(input, since = null) {
-  const source = { files: [], faults: [], inputs: [], notes: [], frontiers: [] };
+  const source = noFiles();
   if (input.entries) await readDirectory(input, source, since);
   else await readFile({ name: input.path, blob: input.file }, source);
   return source;
+}
+
+function noFiles() {
+  return { files: [], faults: [], inputs: [], notes: [], frontiers: [] };
 }
 
 async function readDirectory({ path, entries }, source, since) {
@@ -44,13 +51,23 @@ async function readDirectory({ path, entries }, source, since) {
     } else segments.push({ name: full, blob: file, number });
   }
   segments.sort((one, other) => one.number - other.number);
-  const isBefore = (index) =>
-    since !== null && index + 1 < segments.length && segments[index + 1].number <= since.seq + 1;
+  const at = since === null ? undefined : segments.find((one) => one.number === since.seq + 1);
+  const first = since === null ? 0 : since.seq + (at && (await beginsWithRecord(at)) ? 1 : 0);
+  const isBefore = (index) => index + 1 < segments.length && segments[index + 1].number <= first;
   for (const segment of segments.filter((_, index) => !isBefore(index))) {
     if (!(await readFile(segment, source))) break;
   }
   const last = source.files.at(-1);
   if (last) last.isTornAllowed = true;
+}
+
+/** Whether a whole record stands at the beginning of a segment. */
+async function beginsWithRecord(segment) {
+  const source = noFiles();
+  await readFile(segment, source);
+  const [file] = source.files;
+  const record = file && framed(file.bytes).next().value?.record;
+  return record !== undefined && Number.isInteger(understood(record).seq);
 }
 
 /** Reads the checkpoints and frontiers that a ledger brings (spec §13.5); other names are ignored. */

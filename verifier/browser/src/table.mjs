@@ -203,7 +203,13 @@ export const CHECKS = [
     true,
   ),
   row("signature", "policy evidence", "§8.3", "signed decisions are checked", true),
-  row("empty", "completeness", "§10.2", "there is at least one record", true),
+  row(
+    "empty",
+    "completeness",
+    "§10.2, §15.2",
+    "there is at least one record, or the log ends with what the auditor kept",
+    true,
+  ),
   row("unreadable", "completeness", "§10.2", "the input can be read", true),
   row("left_edge", "completeness", "§10.2", "the log starts at seq 0, or at a left edge that is named", true),
   row(

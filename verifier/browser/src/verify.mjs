@@ -165,6 +165,7 @@ async function verifiedLog({ input, source, chain }, options, before, progress) 
       progress(log.tally.records);
     }
   }
+  await log.settleEnd();
   const edge = passed?.edge ?? log.first?.seq;
   const frontier = frontiers.find(({ number }) => number === edge)?.hashes ?? null;
   const isUnreadable = source.faults.some((fault) => fault.check === "unreadable");

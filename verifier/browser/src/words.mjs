@@ -128,8 +128,9 @@ const WORDS = {
     "Verify with software that does.",
   ],
   empty: [
-    "The file or folder holds no log; nothing was verified.",
-    "Check that it is the right file.",
+    "The file or folder holds no log; or it ends before what you kept, was rewritten up to there, " +
+      "or is another log. Nothing was verified.",
+    "Check that it is the right file, and compare it with an older copy.",
   ],
   unreadable: [
     "The file is missing, damaged, no log, or may not be read.",

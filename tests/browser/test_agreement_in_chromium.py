@@ -146,6 +146,19 @@ def test_page_and_python_say_the_same(
         assert other == one
 
 
+@pytest.mark.parametrize(
+    "name", ["another_record_in_the_place_of_the_record_since", "ends_before_the_record_since"]
+)
+def test_page_names_the_digests_of_python_where_a_log_does_not_end_as_kept(
+    reports: dict[str, dict[str, Any]], corpus: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(corpus / name)
+    (log,), (other,) = verified(name).logs, reports[name]["logs"]
+    said = [f"{one.expected} {one.found}" for one in log.findings]
+    seen = [f"{one['expected']} {one['found']}" for one in other["findings"]]
+    assert re.findall("[0-9a-f]{64}", str(said)) == re.findall("[0-9a-f]{64}", str(seen))
+
+
 ROWS = 50  # of cards on one page of the list
 OUTCOME = re.compile(", (succeeded|failed)")
 OTHER_CARDS = ("card_on_chain_event", "gzip_damaged")

@@ -6,12 +6,11 @@ import { POLICY_CHECKS } from "./checks_policy.mjs";
 import { BELONGS, RECORD_CHECKS } from "./checks_record.mjs";
 import { REFUSAL_CHECKS } from "./checks_refusal.mjs";
 import { Governance } from "./governance.mjs";
-import { sha256 } from "./hash.mjs";
 import { Histories } from "./history.mjs";
 import { countLeaf, keep, seeStep } from "./keep.mjs";
 import { PLACE_CHECKS, hasUnnamed, missingOpenings, remember, withheldOf } from "./openings.mjs";
+import { nextSeq } from "./passed.mjs";
 import { Sequence, holeBefore } from "./place.mjs";
-import { leafOf } from "./record.mjs";
 import { EDGE, State, UNKNOWN } from "./state.mjs";
 import { CHECKS, ORDER, UNSOUND_GROUPS } from "./table.mjs";
 import { Tally } from "./tally.mjs";
@@ -87,7 +86,6 @@ export class Log {
     this.hasPassedOver = false; // with `since`: records before it were there
     this.reached = null; // with `since`: the record that the auditor kept, or another in its place
     this.kept = null; // {seq, digest} where it is the one, and no record follows (spec §15.2)
-    this.other = null; // the digest of another one in its place
     this.isEdgeNamed = false;
     this.isEdgeTold = false; // a pruned record is about the edge, rightly or not
     this.prunedBefore = 0;
@@ -118,10 +116,8 @@ export class Log {
 
   /** A segment without a byte: allowed as the last one, under the number of the next seq. */
   takeEmptySegment(file, isLast) {
-    const isPassed = this.since !== null && this.first === null;
-    if (isPassed && this.reached === null) return;
-    const next = this.sequence.next ?? (isPassed ? this.since.seq + 1 : 0);
-    if (isLast && file.number === next) return;
+    const next = nextSeq(this);
+    if (next === null || (isLast && file.number === next)) return;
     const expected = isLast ? `the number ${next}` : "a record";
     this.report("segment_name", { file, offset: null, seq: null, expected, found: "no byte" });
     this.sequence.afterBytes = true;
@@ -198,15 +194,6 @@ export class Log {
     this.hasPassedOver = true;
     if (record.seq === this.since.seq) this.reached = record;
     return true;
-  }
-
-  /** After the last record: whether no record follows the one that the auditor kept. */
-  async settleEnd() {
-    if (this.first !== null || this.reached === null) return;
-    const { seq, digest, isLoose = false, isNamed = true } = this.since;
-    const found = await sha256(leafOf(this.reached));
-    if (found !== digest) this.other = found;
-    else if (isNamed && !isLoose) this.kept = { seq, digest };
   }
 
   /** Gives the record its place in the sequence, before any check. */

@@ -1,4 +1,4 @@
-/* Records that a kept checkpoint covers, read for their chain digests alone (spec §15.2). */
+/* What the auditor verified before: read for its chain digests alone, or passed over (spec §15.2). */
 
 import { fromHex, sameBytes } from "./bytes.mjs";
 import { sha256 } from "./hash.mjs";
@@ -33,4 +33,18 @@ export async function passedOver(items, note, frontiers) {
   const isNamed = levels !== null;
   const since = { seq: last, digest: digests.at(-1), isLoose: isNamed && !isRoot, isNamed };
   return { since, leaves, digests, reach, edge };
+}
+
+/** After the last record of a log: whether it ends with the one that the auditor kept. */
+export async function settleEnd(log) {
+  if (log.first !== null || log.reached === null) return;
+  const { seq, digest, isLoose = false, isNamed = true } = log.since;
+  log.reached.digest = await sha256(leafOf(log.reached));
+  if (log.reached.digest === digest && isNamed && !isLoose) log.kept = { seq, digest };
+}
+
+/** The seq that a log goes on with, or null before the record that the auditor kept. */
+export function nextSeq({ sequence, since, first, reached }) {
+  if (since === null || first !== null) return sequence.next ?? 0;
+  return reached === null ? null : since.seq + 1;
 }

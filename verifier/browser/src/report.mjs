@@ -186,10 +186,11 @@ function wholeFindings(file, log, { expectHead, expectCount, isUnreadable, kept,
 }
 
 /** What a log without a record to be verified should hold, and what it holds (spec §15.2). */
-function missingEnd({ since, other }) {
+function missingEnd({ since, reached }) {
   if (since === null) return ["a record", "none"];
   const { seq, digest } = since;
-  if (other !== null) return [`digest ${digest} at seq ${seq}, which was kept`, `digest ${other}`];
+  if (reached !== null && reached.digest !== digest)
+    return [`digest ${digest} at seq ${seq}, which was kept`, `digest ${reached.digest}`];
   return [`a record from seq ${seq + 1} on, or an end at seq ${seq} as kept`, "none"];
 }
 

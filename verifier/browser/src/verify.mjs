@@ -10,7 +10,7 @@ import { sha256 } from "./hash.mjs";
 import { Log } from "./judge.mjs";
 import { keyRing } from "./keys.mjs";
 import { Malformed } from "./note.mjs";
-import { passedOver } from "./passed.mjs";
+import { passedOver, settleEnd } from "./passed.mjs";
 import { profileOf } from "./profile.mjs";
 import { Digester, understood } from "./read.mjs";
 import { logReport, worst } from "./report.mjs";
@@ -165,7 +165,7 @@ async function verifiedLog({ input, source, chain }, options, before, progress) 
       progress(log.tally.records);
     }
   }
-  await log.settleEnd();
+  await settleEnd(log);
   const edge = passed?.edge ?? log.first?.seq;
   const frontier = frontiers.find(({ number }) => number === edge)?.hashes ?? null;
   const isUnreadable = source.faults.some((fault) => fault.check === "unreadable");

@@ -240,17 +240,19 @@ def test_a_recovery_of_a_recovery_that_is_struck_anywhere(lives: Lives, soak: So
             lives.keep(name)
             lives.known[name] = lives.known["torn"]
     chosen = [
-        (name, fault)
+        (name, fault, tears_head(calls, fault))
         for name in states.values()
-        for fault in points(lives.live("opening", name, None).calls, 10**6, "")
+        for calls in [lives.live("opening", name, None).calls]
+        for fault in points(calls, 10**6, "")
     ]
     if len(chosen) > (most := soak(30, 10**6)):
         chosen = random.Random(3).sample(chosen, most)
     broken = Broken()
-    for name, fault in chosen:
+    for name, fault, forgot in chosen:
         with broken.noting(name, fault):
             said = struck(lives, "opening", name, fault)
-            records = require_truth(lives.folder, known_after(lives, "opening", name, said))
+            known = known_after(lives, "opening", name, said)
+            records = require_truth(lives.folder, known, forgot=forgot)
             assert any(record.kind == "recovered" for record in records)
     broken.require_none()
     print(f"{len(deaths)} deaths, {len(states)} states, {len(chosen)} faults")

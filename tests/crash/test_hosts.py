@@ -198,7 +198,9 @@ def test_two_processes_that_die_at_once(tmp_path: Path, start: Start, soak: Soak
         for writer in writers:
             os.kill(writer.pid, signal.SIGKILL)
         for first, writer in zip(firsts, writers, strict=True):
-            lines = [first, *writer.communicate()[0].splitlines()]
+            assert writer.stdout is not None
+            lines = [first, *writer.stdout.read().splitlines()]  # what was read ahead is kept
+            writer.communicate()
             answered |= {int(seq): digest for seq, digest in (line.split() for line in lines)}
     with Ledger.open(path) as ledger:
         digests = {record.seq: record.digest.hex() for record in ledger.records()}

@@ -233,7 +233,10 @@ def _check_types(value: Any) -> None:
         for element in value:
             _check_types(element)
     elif type(value) is dict:
-        for member in value.values():
+        for name, member in value.items():
+            if isinstance(name, tuple | Mapping):
+                raise Malformed("a map key that is an array or a map")
+            _check_types(name)
             _check_types(member)
     elif type(value) is int:
         if not -(2**64) <= value < 2**64:

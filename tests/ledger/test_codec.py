@@ -254,6 +254,19 @@ def test_other_version_has_no_float_tag_or_simple_value_either(item: str, inside
         decode(record(["cardchain/2", {"later": [value]} if inside else value]))
 
 
+@pytest.mark.parametrize("key", ["fb3ff8000000000000", "f7", "80", "8161 61", "a0", "a1616100"])
+def test_other_version_has_no_such_key_either(key: str) -> None:
+    value = bytearray.fromhex(f"a1 {key} 00")
+    with pytest.raises(Malformed):
+        decode(record(["cardchain/2", value]))
+
+
+@pytest.mark.parametrize("key", ["00", "20", "41 00", "f5", "f6"])
+def test_other_version_may_have_keys_that_are_no_text(key: str) -> None:
+    with pytest.raises(VersionUnknown):
+        decode(record(["cardchain/2", bytearray.fromhex(f"a1 {key} 00")]))
+
+
 def redacted(lines: int, last: int) -> list[Any]:
     """A payload whose size can be chosen to the byte."""
     members = {

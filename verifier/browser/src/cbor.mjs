@@ -92,6 +92,9 @@ export class CborReader {
       if (before !== null && !isBefore(before, spelled)) {
         throw new CborError("map keys that are unsorted or repeated");
       }
+      if (Array.isArray(key) || key instanceof Map) {
+        throw new CborError("a map key that is an array or a map");
+      }
       before = spelled;
       found.set(key, this.item(depth + 1));
     }

@@ -16,7 +16,6 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from subprocess import DEVNULL, PIPE, Popen
 from typing import IO, Any
 
@@ -29,6 +28,7 @@ from verifier.source import Unreadable
 from verifier.spec import CHAIN_SIZE, DIGEST_SIZE, HEADER, KID_SIZE
 
 PIECE = 1 << 18
+PIECES_EACH = 16  # as many as make a process worth its start
 _MAX_AHEAD = 16  # pieces proven here that wait for one that another process has
 _MAX_JUDGED = 1 << 16  # cards that a process remembers
 _PIPE_SIZE = 1 << 20
@@ -68,7 +68,7 @@ class Worker:
         answers = self._process.stdout
         try:
             return answers is None or bool(select.select([answers], [], [], 0)[0])
-        except OSError:  # a system on which a pipe can only be waited for
+        except (OSError, ValueError):  # here a pipe, or one of so high a number, is waited for
             return True
 
     def ask(self, piece: bytes) -> bool:
@@ -127,9 +127,9 @@ class Pool:
         self._left = jobs - 1
         self._workers: list[Worker] = []
 
-    def workers(self) -> list[Worker]:
-        """Give the other processes; the first call starts them, as far as they can be."""
-        while self._left:
+    def workers(self, wanted: int) -> list[Worker]:
+        """Give the other processes; as many as are wanted are started, as far as they can be."""
+        while self._left and len(self._workers) < wanted:
             self._left -= 1
             with suppress(OSError):
                 self._workers.append(Worker(self.ring.keys()))
@@ -169,18 +169,16 @@ class Pieces:
         self._cut = _cut(chunks, PIECE)
         self._offset = offset
         self._ahead: deque[_Piece] = deque()
+        self._count = 0  # of pieces that were read
         self._judged: set[bytes] = set()
         self._failure: Exception | None = None
 
     def __iter__(self) -> Iterator[bytes]:
         """Give the pieces in order; raises what reading the chunks raised, in its place.
 
-        A single piece is given unproven: no process is worth its start then.
+        The first ones are given unproven, since a process takes a while to start.
         """
-        first, second = self._next(), self._next()
-        self._cut = chain((first, second), self._cut)
-        workers = self._pool.workers() if second else []
-        while self._hand_out(workers):
+        while self._hand_out():
             piece = self._ahead.popleft()
             for start, links, tagged, records, broke in self._rows(piece):
                 row = Row(piece.offset + start, Links(*links), tagged, records, broke)
@@ -189,13 +187,15 @@ class Pieces:
         if self._failure is not None:
             raise self._failure
 
-    def _hand_out(self, workers: list[Worker]) -> bool:
+    def _hand_out(self) -> bool:
         """Send pieces to the processes that take some; False where no piece is left to give."""
-        for worker in workers:
+        if not self._ahead and self._read_ahead() is None:
+            return False
+        for worker in self._pool.workers((self._count - 1) // PIECES_EACH):
             while worker.has_room and (piece := self._read_ahead()) is not None:
                 if worker.ask(piece.data):
                     piece.worker = worker
-        return bool(self._ahead) or self._read_ahead() is not None
+        return True
 
     def _rows(self, piece: _Piece) -> list[Any]:
         """Give the rows of a piece; as long as another process has it, those ahead are proven."""
@@ -213,6 +213,7 @@ class Pieces:
         data = self._next()
         if not data:
             return None
+        self._count += 1
         self._ahead.append(_Piece(self._offset, data))
         self._offset += len(data)
         return self._ahead[-1]

@@ -243,7 +243,7 @@ class FileStore:
             if last.inherited:
                 last.write_again(self.answered_to(), end)
             self._sync(last.descriptor)
-            last.inherited = False
+            last.inherited = 0
             return max(written, end.seq)
         except OSError as error:
             raise self._dies(f"sync of {self._files.name(end.segment)}: {error}") from error
@@ -328,7 +328,7 @@ class FileStore:
             with self._syncing.kept_away():
                 if self._last is not None:
                     self._sync(self._last.descriptor)
-            fresh = Segment(path, number, directory.create(path), inherited=False)
+            fresh = Segment(path, number, directory.create(path))
             self._use(fresh)
         except OSError as error:
             raise self._dies(f"new segment {path}: {error}") from error

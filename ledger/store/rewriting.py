@@ -134,13 +134,27 @@ def put_before(files: Segments, part: Part) -> None:
 @contextmanager
 def new(files: Segments, number: int, source: os.stat_result | None = None) -> Iterator[Part]:
     """Give a new private file of the ledger directory."""
-    path = files.ledger / f".{secrets.token_hex(8)}.part"
-    with os.fdopen(directory.create(path), "w+b") as raw:
-        fcntl.flock(raw.fileno(), fcntl.LOCK_EX)
+    path, raw = _locked(files)
+    with raw:
         try:
             yield Part(number, path, raw, source)
         finally:
             path.unlink(missing_ok=True)
+
+
+def _locked(files: Segments) -> tuple[Path, BinaryIO]:
+    """Make a file and lock it; one that was tidied away before that is made again."""
+    while True:
+        path = files.ledger / f".{secrets.token_hex(8)}.part"
+        raw = os.fdopen(directory.create(path), "w+b")
+        try:
+            fcntl.flock(raw.fileno(), fcntl.LOCK_EX)
+            if os.fstat(raw.fileno()).st_nlink:
+                return path, raw
+        except BaseException:
+            raw.close()
+            raise
+        raw.close()
 
 
 def tidy(files: Segments) -> None:

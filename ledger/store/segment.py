@@ -15,12 +15,13 @@ _AT_ONCE: Final = 1 << 20
 class Segment:
     """The last segment, open for append.
 
-    `inherited` says that others may have written to it, whose sync may have failed.
+    The first `inherited` bytes were there when it was opened, and the sync of whoever wrote them
+    may have failed.
     """
 
     __slots__ = ("descriptor", "inherited", "number", "path")
 
-    def __init__(self, path: str, number: int, descriptor: int, *, inherited: bool) -> None:
+    def __init__(self, path: str, number: int, descriptor: int, inherited: int = 0) -> None:
         """Take a path, the seq of the first record, and a descriptor open for append."""
         self.path = path
         self.number = number
@@ -36,25 +37,31 @@ class Segment:
         """Open a segment that is there, or raise `LooseMode` if others can write to it."""
         descriptor = directory.open_file(path, os.O_RDWR | os.O_APPEND)
         try:
-            directory.require_private(path, os.fstat(descriptor), 0o600)
+            found = os.fstat(descriptor)
+            directory.require_private(path, found, 0o600)
         except BaseException:
             os.close(descriptor)
             raise
-        return cls(path, number, descriptor, inherited=True)
+        return cls(path, number, descriptor, found.st_size)
 
     def write_again(self, since: Position | None, end: Position) -> None:
-        """Write what stands between two ends of records once more, so that a sync is about it.
+        """Write once more what was there and may not be durable, so that a sync is about it.
 
         After a failed sync the kernel may take bytes for written that no disk has, and says so to
-        those only who had the file open. Without `since` that is every byte before `end`.
+        those only who had the file open. What stands before `since` is durable; whole records end
+        at `end`. A file that is gone was synced by whoever replaced it.
         """
-        if since is not None and since.segment > self.number:
+        start = 0 if since is None or since.segment < self.number else since.offset
+        stop = min(self.inherited, end.offset)
+        if start >= stop or (since is not None and since.segment > self.number):
             return
-        start = since.offset if since is not None and since.segment == self.number else 0
-        descriptor = directory.open_file(self.path, os.O_RDWR)  # with O_APPEND it would append
         try:
-            for at in range(start, end.offset, _AT_ONCE):
-                data, done = os.pread(descriptor, min(_AT_ONCE, end.offset - at), at), 0
+            descriptor = directory.open_file(self.path, os.O_RDWR)  # O_APPEND would append
+        except FileNotFoundError:
+            return
+        try:
+            for at in range(start, stop, _AT_ONCE):
+                data, done = os.pread(descriptor, min(_AT_ONCE, stop - at), at), 0
                 while done < len(data):
                     done += os.pwrite(descriptor, data[done:], at + done)
         finally:

@@ -166,10 +166,41 @@ def test_what_is_durable_is_not_written_again(kernel: Kernel, tmp_path: Path) ->
     path = tmp_path / "store"
     directory.make(path)
     first = append(stored(path, kernel), ORIGIN)
+    second = append(stored(path, kernel), first)
+    again = stored(path, kernel)
+    again.answered_to = lambda: first
+    third = append(again, second)
+    again.sync(third)
+    end = append(again, third)
+    again.sync(end)
+    assert kernel.places == [0, SIZE, 2 * SIZE, SIZE, 3 * SIZE]
+
+
+def test_where_all_is_durable_nothing_is_opened_to_be_written(
+    kernel: Kernel, tmp_path: Path
+) -> None:
+    """Not even a segment that its owner has made append-only, or that was compressed meanwhile."""
+    path = tmp_path / "store"
+    directory.make(path)
+    first = append(stored(path, kernel), ORIGIN)
     again = stored(path, kernel)
     again.answered_to = lambda: first
     end = append(again, first)
+    segment = path / "segments" / f"{0:020}.cbor"
+    segment.rename(path / "away")
     again.sync(end)
-    end = append(again, end)
+    assert kernel.places == [0, SIZE]
+
+
+def test_a_segment_that_was_replaced_before_the_sync_is_durable(
+    kernel: Kernel, tmp_path: Path
+) -> None:
+    path = tmp_path / "store"
+    directory.make(path)
+    first = append(stored(path, kernel), ORIGIN)
+    again = stored(path, kernel)
+    end = append(again, first)
+    segment = path / "segments" / f"{0:020}.cbor"
+    segment.rename(path / "away")
     again.sync(end)
-    assert kernel.places == [0, SIZE, SIZE, 2 * SIZE]
+    assert kernel.places == [0, SIZE]

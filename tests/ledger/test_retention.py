@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import gzip
 import json
@@ -566,6 +567,27 @@ def test_compressing_changes_no_record_and_is_the_same_each_time(
         assert [record.raw for record in beside.records()] == before
         assert beside.card(over[0]).state == "REJECTED"
         beside.withdraw(issue("new"), by="user:owner-1", reason="cancelled")
+    assert verdict(ledger.path, host) == "VERIFIED"
+
+
+def test_a_copy_that_is_tidied_away_before_it_is_locked_is_made_again(
+    ledger: Ledger, over: list[str], host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process opens the ledger between the making of the file and its lock."""
+    flock = fcntl.flock
+    tidied: list[Path] = []
+
+    def late(file: int, how: int) -> None:
+        if not tidied:
+            tidied.extend(ledger.path.glob(".*.part"))
+            for path in tidied:
+                path.unlink()
+        flock(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    assert ledger.compress() > 0
+    assert tidied
+    assert [*ledger.path.glob(".*.part")] == []
     assert verdict(ledger.path, host) == "VERIFIED"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import resource
 import signal
 import subprocess
 import sys
@@ -35,6 +36,7 @@ PIECE = 1500  # two or three records
 def small_pieces() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(jobs, "PIECE", PIECE)
+        patch.setattr(jobs, "PIECES_EACH", 1)
         yield
 
 
@@ -107,9 +109,11 @@ def test_changed_logs_have_the_same_report(
 
 def test_the_processes_prove_what_is_folded_in(mixed: Any, ring: Ring, pool: jobs.Pool) -> None:
     pieces = pool.pieces(iter([mixed.data]), 0)
-    assert b"".join(pieces) == mixed.data
+    first, *others = pieces
+    assert first + b"".join(others) == mixed.data
     proven = sum(len(row.records) for row in pieces.rows.values())
-    assert proven == sum(mixed.data.count(kind) for kind in (b"fissued", b"hresolved")) + 12
+    kinds = (b"fissued", b"hresolved", b"jdispatched", b"gsettled")
+    assert proven == sum(b"".join(others).count(kind) for kind in kinds) > 20
 
 
 @pytest.mark.parametrize("seq", [b"\x20", b"\x1b" + b"\xff" * 8, b"\x610", b"\xf6"])
@@ -127,7 +131,7 @@ def test_a_process_that_dies_is_not_missed(
     small_pieces: None, mixed: Any, ring: Ring, tmp_path: Path
 ) -> None:
     pool = jobs.Pool(3, ring)
-    for worker in pool.workers():
+    for worker in pool.workers(2):
         os.kill(worker._process.pid, signal.SIGKILL)
     path = tmp_path / "log.cbor"
     try:
@@ -140,14 +144,14 @@ def test_a_process_that_stops_for_a_while_is_waited_for_with_work(
     small_pieces: None, mixed: Any, ring: Ring
 ) -> None:
     pool = jobs.Pool(2, ring)
-    (worker,) = pool.workers()
+    (worker,) = pool.workers(1)
     os.kill(worker._process.pid, signal.SIGSTOP)
     go_on = threading.Timer(0.5, os.kill, (worker._process.pid, signal.SIGCONT))
     go_on.start()
     pieces = pool.pieces(iter([mixed.data * 20]), 0)
     try:
         given = iter(pieces)
-        first = next(given)
+        first = next(given) + next(given)
         assert len(pieces._ahead) > jobs._MAX_AHEAD
         assert all(piece.rows for piece in list(pieces._ahead)[jobs._DEPTH :])
         assert first + b"".join(given) == mixed.data * 20
@@ -174,6 +178,38 @@ def test_a_single_piece_starts_no_process(mixed: Any, ring: Ring) -> None:
     pool = jobs.Pool(2, ring)
     assert list(pool.pieces(iter([mixed.records[0]]), 0)) == [mixed.records[0]]
     assert pool._workers == []
+
+
+def test_no_more_processes_start_than_there_is_work_for(
+    small_pieces: None, mixed: Any, ring: Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(jobs, "PIECES_EACH", 10)
+    pool = jobs.Pool(50, ring)
+    try:
+        count = len(list(pool.pieces(iter([mixed.data * 2]), 0)))
+        assert 1 <= len(pool._workers) <= count // 10 < 49
+    finally:
+        pool.close()
+
+
+def test_a_pipe_that_no_list_of_files_can_name_is_waited_for(
+    small_pieces: None, mixed: Any, ring: Ring, tmp_path: Path
+) -> None:
+    """So many files are open that `select` refuses the numbers of new ones."""
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limits[1] < 1_200:
+        pytest.skip(f"no more than {limits[1]} files may be open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(limits[0], 1_200), limits[1]))
+    held = [os.open(os.devnull, os.O_RDONLY) for _ in range(1_030)]
+    path, pool = tmp_path / "log.cbor", jobs.Pool(2, ring)
+    try:
+        assert report(path, mixed.data, ring, Manner(pool=pool)) == report(path, mixed.data, ring)
+        assert len(pool._workers) == 1
+    finally:
+        pool.close()
+        for each in held:
+            os.close(each)
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
 
 def test_the_command_leaves_no_process_behind(mixed: Any, key: str, tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ ON_LEDGERS = (
     Entry("cli-approve", f"cardchain approve {_LARGE}", 1.25, _grown(commands.approve)),
     Entry("cli-show", f"cardchain show {_LARGE}", 1.25, _grown(commands.show)),
     Entry("resolve", f"Ledger.resolve {_LARGE}", 1.5, _grown(appending.resolve_grown)),
-    Entry("open", "Ledger.open at {most:,} records / at {few:,}", 1.25, _open),
+    Entry("open", "Ledger.open at {most:,} records / at {few:,}", 2, _open),
     Entry("checkpoint", f"Ledger.checkpoint {_LARGE}", 1.25, _grown(_checkpoint)),
     Entry("receipt", f"Ledger.receipt {_LARGE}", 1.8, _receipt),
     Entry(

@@ -189,7 +189,7 @@ ALONE = (
         6,
         lambda bench: commands.verify_start(bench.folder),
     ),
-    Entry("start-help", "cardchain --help / python -c pass", 7, lambda _: commands.help_start()),
+    Entry("start-help", "cardchain --help / python -c pass", 7.5, lambda _: commands.help_start()),
 )
 ON_LEDGERS = (
     Entry("cli-approve", f"cardchain approve {_LARGE}", 1.25, _grown(commands.approve)),

@@ -179,7 +179,7 @@ def test_what_is_durable_is_not_written_again(kernel: Kernel, tmp_path: Path) ->
 def test_where_all_is_durable_nothing_is_opened_to_be_written(
     kernel: Kernel, tmp_path: Path
 ) -> None:
-    """Not even a segment that its owner has made append-only, or that was compressed meanwhile."""
+    """Not even where it could not be, as with a segment that its owner has made append-only."""
     path = tmp_path / "store"
     directory.make(path)
     first = append(stored(path, kernel), ORIGIN)
@@ -188,6 +188,7 @@ def test_where_all_is_durable_nothing_is_opened_to_be_written(
     end = append(again, first)
     segment = path / "segments" / f"{0:020}.cbor"
     segment.rename(path / "away")
+    segment.symlink_to(path / "away")
     again.sync(end)
     assert kernel.places == [0, SIZE]
 
